@@ -1,0 +1,1 @@
+"""The teaching layer on labkit: lesson content, widgets, labels, grading."""

@@ -1,0 +1,1 @@
+"""labkit: tensor, pipeline and expert parallelism, and the prefill/decode split, on real ranks."""

@@ -1,0 +1,1 @@
+"""One module per measured claim; each returns a frozen result with its provenance."""

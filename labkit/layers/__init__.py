@@ -1,0 +1,1 @@
+"""Tensor-parallel layers. Each takes a `Comm` and holds only its own shard."""
