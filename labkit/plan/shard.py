@@ -1,0 +1,258 @@
+"""The partition arithmetic: which rank holds which heads, columns, vocabulary rows and layers.
+
+Every rule of division is written here once. Layers, loaders and planners ask; none of them
+divides by the tensor parallel degree itself. A rule that cannot hold raises `PartitionError`
+with every reason and the degrees that would work. Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+PaddingRule = Literal["lcm", "product"]
+_MOST_LISTED = 12
+
+
+class PartitionError(ValueError):
+    """A division that cannot be done.
+
+    Attributes:
+        reasons: one clause for each rule that is broken.
+        legal: the degrees that break none of them.
+    """
+
+    def __init__(self, reasons: Iterable[str], legal: Iterable[int] = (), note: str = "") -> None:
+        self.reasons = tuple(reasons)
+        self.legal = tuple(legal)
+        self.note = note
+        super().__init__("; ".join(self.reasons) + self._advice())
+
+    def _advice(self) -> str:
+        if not self.legal:
+            return ""
+        shown = ", ".join(str(degree) for degree in self.legal[:_MOST_LISTED])
+        if len(self.legal) > _MOST_LISTED:
+            shown += f", ... {self.legal[-1]}"
+        return f"; legal here: {shown}" + (f" ({self.note})" if self.note else "")
+
+    def __reduce__(self) -> tuple[type[PartitionError], tuple[object, ...]]:
+        return type(self), (self.reasons, self.legal, self.note)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 KV head`, `2 KV heads`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def divisors(size: int) -> tuple[int, ...]:
+    """The divisors of `size`, rising."""
+    small = [d for d in range(1, math.isqrt(size) + 1) if size % d == 0]
+    return tuple(sorted({*small, *(size // d for d in small)}))
+
+
+def pad_up(size: int, multiple: int) -> int:
+    """The smallest multiple of `multiple` that is at least `size`."""
+    if multiple < 1:
+        raise PartitionError([f"cannot pad to a multiple of {multiple}; it must be at least 1"])
+    return -(-size // multiple) * multiple
+
+
+def even_range(size: int, parts: int, rank: int, what: str = "size") -> range:
+    """The indices of part `rank` when `size` is cut into `parts` equal parts.
+
+    Raises:
+        PartitionError: `size` does not divide by `parts`; `what` names it in the message.
+        IndexError: there is no part `rank`.
+    """
+    return _part(partition_columns(size, parts, what), rank)
+
+
+def partition_columns(size: int, tp: int, what: str = "size") -> tuple[range, ...]:
+    """`size` columns in `tp` equal ranges, rank by rank.
+
+    Raises:
+        PartitionError: `size` does not divide by `tp`.
+    """
+    _require_degree(tp, "TP")
+    if size % tp:
+        raise PartitionError([f"{what} {size} does not divide over TP {tp}"], divisors(size))
+    width = size // tp
+    return tuple(range(rank * width, (rank + 1) * width) for rank in range(tp))
+
+
+def balanced_ranges(size: int, parts: int) -> tuple[range, ...]:
+    """`size` indices in `parts` ranges whose lengths differ by at most one, longer ones first."""
+    _require_degree(parts, "the number of parts")
+    base, longer = divmod(size, parts)
+    bounds = [rank * base + min(rank, longer) for rank in range(parts + 1)]
+    return tuple(range(bounds[rank], bounds[rank + 1]) for rank in range(parts))
+
+
+def pipeline_ranges(num_layers: int, pp: int) -> tuple[range, ...]:
+    """The layers of each pipeline stage; earlier stages take the remainder.
+
+    Raises:
+        PartitionError: a stage would hold no layer.
+    """
+    _require_degree(pp, "PP")
+    if pp > num_layers:
+        raise PartitionError(
+            [
+                f"PP {pp} leaves stages without a layer; {num_layers} layers take PP 1 to {num_layers}"
+            ],
+            range(1, num_layers + 1),
+        )
+    return balanced_ranges(num_layers, pp)
+
+
+@dataclass(frozen=True)
+class HeadPartition:
+    """Attention heads over tensor parallel ranks. Build it with `partition_heads`.
+
+    A rank's query heads are always served by the KV heads the same rank holds. With more ranks
+    than KV heads each KV head lives on `num_kv_head_replicas` neighbouring ranks.
+    """
+
+    num_heads: int
+    num_kv_heads: int
+    tp: int
+
+    @property
+    def group_size(self) -> int:
+        """Query heads that share one KV head."""
+        return self.num_heads // self.num_kv_heads
+
+    @property
+    def num_kv_head_replicas(self) -> int:
+        """Ranks that hold a copy of the same KV head; 1 when each has its own."""
+        return max(1, self.tp // self.num_kv_heads)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all ranks hold the same number of query heads."""
+        return self.num_heads % self.tp == 0
+
+    def kv_owner(self, rank: int) -> int:
+        """The first KV head that `rank` holds: `rank * kv_heads // tp` unless heads are uneven."""
+        return self.kv_heads(rank).start
+
+    def kv_heads(self, rank: int) -> range:
+        """The KV heads whose keys and values `rank` computes and caches."""
+        if self.tp > self.num_kv_heads:
+            _part(range(self.tp), rank)
+            owner = rank * self.num_kv_heads // self.tp
+            return range(owner, owner + 1)
+        return _part(balanced_ranges(self.num_kv_heads, self.tp), rank)
+
+    def q_heads(self, rank: int) -> range:
+        """The query heads of `rank`: the groups of its KV heads, or its share of one group."""
+        if self.tp > self.num_kv_heads:
+            return even_range(self.num_heads, self.tp, rank, "attention heads")
+        kv_heads = self.kv_heads(rank)
+        return range(kv_heads.start * self.group_size, kv_heads.stop * self.group_size)
+
+
+def partition_heads(
+    num_heads: int, num_kv_heads: int, tp: int, *, allow_uneven_heads: bool = False
+) -> HeadPartition:
+    """Divide attention heads over `tp` ranks.
+
+    Strictly, query heads divide by `tp`, and either KV heads divide by `tp` or `tp` is a multiple
+    of the KV heads, which are then replicated. With `allow_uneven_heads` ranks may hold different
+    numbers of whole KV groups instead (9 heads over 3 KV heads, TP 2: 6 + 3).
+
+    Raises:
+        PartitionError: with every broken rule and the legal degrees.
+    """
+    reasons = _head_reasons(num_heads, num_kv_heads, tp, allow_uneven_heads)
+    if reasons:
+        legal = [
+            degree
+            for degree in range(1, max(num_heads, 0) + 1)
+            if not _head_reasons(num_heads, num_kv_heads, degree, allow_uneven_heads)
+        ]
+        raise PartitionError(reasons, legal, counted(num_kv_heads, "KV head"))
+    return HeadPartition(num_heads, num_kv_heads, tp)
+
+
+def _head_reasons(num_heads: int, num_kv_heads: int, tp: int, allow_uneven: bool) -> list[str]:
+    if tp < 1:
+        return [f"TP must be at least 1, not {tp}"]
+    if num_heads < 1 or num_kv_heads < 1 or num_heads % num_kv_heads:
+        heads = counted(num_heads, "attention head")
+        return [f"{heads} do not share {counted(num_kv_heads, 'KV head')} evenly"]
+    if allow_uneven and tp <= num_kv_heads:
+        return []
+    reasons = []
+    if num_heads % tp:
+        reasons.append(f"{counted(num_heads, 'attention head')} do not divide over TP {tp}")
+    if num_kv_heads % tp and tp % num_kv_heads:
+        kv_heads = counted(num_kv_heads, "KV head")
+        reasons.append(f"{kv_heads} neither divide over TP {tp} nor replicate evenly on it")
+    if tp > num_heads:
+        reasons.append(f"TP {tp} leaves {tp - num_heads} ranks without an attention head")
+    return reasons
+
+
+@dataclass(frozen=True)
+class VocabPartition:
+    """Vocabulary rows over tensor parallel ranks: equal blocks, padding at the very end."""
+
+    vocab_size: int
+    padded_size: int
+    tp: int
+
+    @property
+    def rows_per_rank(self) -> int:
+        return self.padded_size // self.tp
+
+    def rows(self, rank: int) -> range:
+        """The rows of `rank` in the padded vocabulary."""
+        return even_range(self.padded_size, self.tp, rank, "padded vocabulary")
+
+    def real_rows(self, rank: int) -> range:
+        """The rows of `rank` that are tokens; empty on a rank that holds only padding."""
+        rows = self.rows(rank)
+        stop = min(rows.stop, self.vocab_size)
+        return range(min(rows.start, stop), stop)
+
+    def owner(self, token_id: int) -> int:
+        """The rank whose rows contain `token_id`."""
+        if not 0 <= token_id < self.vocab_size:
+            raise IndexError(f"token id {token_id} is outside a vocabulary of {self.vocab_size}")
+        return token_id // self.rows_per_rank
+
+
+def pad_vocab(vocab_size: int, tp: int, *, multiple: int = 64, rule: PaddingRule = "lcm") -> int:
+    """The number of rows a vocabulary is padded to.
+
+    `"lcm"` is the smallest size divisible by both `multiple` and `tp`. `"product"` divides by
+    `multiple * tp`, as Megatron-LM pads, so its checkpoints change size with the degree.
+    """
+    _require_degree(tp, "TP")
+    unit = multiple * tp if rule == "product" else math.lcm(multiple, tp)
+    return pad_up(vocab_size, unit)
+
+
+def partition_vocab(
+    vocab_size: int, tp: int, *, multiple: int = 64, rule: PaddingRule = "lcm"
+) -> VocabPartition:
+    """Divide a vocabulary over `tp` ranks after padding it with `pad_vocab`."""
+    if vocab_size < 1:
+        raise PartitionError([f"a vocabulary needs at least one token, not {vocab_size}"])
+    return VocabPartition(vocab_size, pad_vocab(vocab_size, tp, multiple=multiple, rule=rule), tp)
+
+
+def _require_degree(parts: int, what: str) -> None:
+    if parts < 1:
+        raise PartitionError([f"{what} must be at least 1, not {parts}"])
+
+
+def _part(parts: tuple[range, ...] | range, rank: int) -> range:
+    if not 0 <= rank < len(parts):
+        raise IndexError(f"rank {rank} is outside a group of {len(parts)}")
+    part = parts[rank]
+    return part if isinstance(part, range) else range(part, part + 1)
