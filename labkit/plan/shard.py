@@ -100,9 +100,7 @@ def pipeline_ranges(num_layers: int, pp: int) -> tuple[range, ...]:
     _require_degree(pp, "PP")
     if pp > num_layers:
         raise PartitionError(
-            [
-                f"PP {pp} leaves stages without a layer; {num_layers} layers take PP 1 to {num_layers}"
-            ],
+            [f"PP {pp} leaves stages empty; {num_layers} layers take PP 1 to {num_layers}"],
             range(1, num_layers + 1),
         )
     return balanced_ranges(num_layers, pp)
