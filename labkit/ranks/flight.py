@@ -1,4 +1,4 @@
-"""The flight recorder: what each rank is doing right now, readable while the rank is stuck or after it died.
+"""The flight recorder: what each rank is doing, readable while it is stuck or after it died.
 
 Every rank writes its collectives into a small ring in shared memory: one record when it enters a
 collective, one flag when it leaves. The parent process maps the same memory, so it can say which
@@ -6,7 +6,7 @@ collective a rank waits in without the rank's help, even when that rank sits ins
 killed a moment ago.
 
 Memory of one rank (`FLIGHT_BYTES`): two 8-byte words (records written so far, idle flag), then
-`NUM_RECORDS` records of `RECORD_BYTES`: version (odd while it is being written), state, length, body.
+`NUM_RECORDS` records of `RECORD_BYTES`: version (odd while being written), state, length, body.
 """
 
 from __future__ import annotations
@@ -28,32 +28,35 @@ _VERSION, _STATE, _LENGTH, _BODY = 0, 1, 2, 3  # words of a record
 _MAX_BODY = RECORD_BYTES - 8 * _BODY
 _IN, _DONE = 1, 2
 
+POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
+_PEER_WORD = {"send": "to", "send_recv": "to"}
+
 State = Literal["in", "done", "idle"]
 
 
 @dataclass(frozen=True)
 class FlightRecord:
-    """One collective, or one send or receive (then `peer` is set), as seen by one rank."""
+    """One collective, or one send or receive, as seen by one rank."""
 
     group: str
     ranks: tuple[int, ...] | None  # world ranks of the group; None: all of them
     op: str
     shape: tuple[int, ...]
     dtype: str
-    peer: int | None  # world rank of the other side of a send or receive
+    peer: int | None  # world rank of the other side, or of a broadcast's source
     seq: int  # 1, 2, ... per group; sends and receives have their own count
     started: float  # time.monotonic(), the same clock in every process of one machine
     state: State
 
     @property
     def is_collective(self) -> bool:
-        return self.peer is None
+        return self.op not in POINT_TO_POINT
 
     def describe(self) -> str:
         """`all_reduce float32 (4,) [world #3]`, the form used in every report."""
         tensor = f" {self.dtype} {self.shape}" if self.dtype else ""
-        other = "" if self.peer is None else f" with rank {self.peer}"
-        members = f" {list(self.ranks)}" if self.ranks is not None else ""
+        other = "" if self.peer is None else f" {_PEER_WORD.get(self.op, 'from')} rank {self.peer}"
+        members = f" {list(self.ranks)}" if self.ranks and self.group != "world" else ""
         return f"{self.op}{tensor}{other} [{self.group}{members} #{self.seq}]"
 
 
@@ -102,7 +105,6 @@ class FlightRecorder:
         self._words = self._bytes.cast("Q")
         self._count = self._words[_COUNT]
         self._record = _FIRST_RECORD
-        self._depth = 0
         self._sequences: dict[tuple[str, tuple[int, ...] | None, bool], int] = {}
 
     @classmethod
@@ -121,14 +123,10 @@ class FlightRecorder:
     ) -> int:
         """Note that this rank enters `op`; returns its sequence number in the group.
 
-        `peer` is the world rank of the other side of a send or receive; `ranks` are the world
-        ranks of the group (None: all of them). A collective made of others may enter while it is
-        in: only the outermost is recorded.
+        `peer` is the world rank of the other side of a send or receive, or of a broadcast's
+        source; `ranks` are the world ranks of the group (None: all of them).
         """
-        self._depth += 1
-        key = (group, ranks, peer is None)
-        if self._depth > 1:
-            return self._sequences.get(key, 0)
+        key = (group, ranks, op in POINT_TO_POINT)
         seq = self._sequences[key] = self._sequences.get(key, 0) + 1
         dtype_name = str(dtype).removeprefix("torch.")
         started = time.monotonic()
@@ -150,14 +148,11 @@ class FlightRecorder:
         return seq
 
     def leave(self) -> None:
-        """Note that the operation entered last is over (also when it raised)."""
-        self._depth -= 1
-        if self._depth == 0:
-            self._words[self._record + _STATE] = _DONE
+        """Note that the operation entered last is over."""
+        self._words[self._record + _STATE] = _DONE
 
     def idle(self) -> None:
         """Note that a new call begins: no collective of it was entered yet."""
-        self._depth = 0
         self._words[_IDLE] = 1
 
 
