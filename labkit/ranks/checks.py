@@ -1,9 +1,15 @@
 """What a collective refuses before anything is sent: each rule once, each error a sentence."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+from labkit.ranks.carriers import sum_dtype
+
+if TYPE_CHECKING:
+    from labkit.ranks.comm import Comm
 
 REDUCTIONS = ("sum", "max", "min", "avg")
 
@@ -29,22 +35,32 @@ def check_in_place(op: str, x: Tensor) -> None:
         )
 
 
-def check_reduction(reduction: str, dtype: torch.dtype) -> None:
+def check_reduction(op: str, reduction: str, dtype: torch.dtype) -> None:
     """The reduction must exist and make sense for `dtype`."""
+    name = str(dtype).removeprefix("torch.")
     if reduction not in REDUCTIONS:
-        raise ValueError(f"no reduction is called {reduction!r}; there are {', '.join(REDUCTIONS)}")
+        raise ValueError(f"{op} knows no reduction {reduction!r}; it knows {', '.join(REDUCTIONS)}")
     if reduction == "avg" and not dtype.is_floating_point:
-        name = str(dtype).removeprefix("torch.")
-        raise ValueError(f"avg of {name} would have to round; use sum, or convert to float32 first")
+        raise ValueError(f"{op}: avg of {name} would have to round; sum it, or use float32")
+    if sum_dtype(dtype) is None:
+        raise ValueError(f"{op} cannot reduce {name}; float32, bfloat16 and int64 it can")
 
 
-def check_rank(op: str, rank: int, size: int, *, me: int | None = None) -> None:
-    """`rank` is a rank of a group of `size`; with `me` given it must be somebody else."""
+def check_rank(op: str, rank: int, size: int) -> None:
+    """`rank` is a rank of a group of `size`."""
     if not 0 <= rank < size:
         legal = "0" if size == 1 else f"0 to {size - 1}"
         raise ValueError(f"{op} names rank {rank}, and a group of {size} has ranks {legal}")
-    if rank == me:
-        raise ValueError(f"{op} on rank {me} names itself; a rank has its own tensors already")
+
+
+def check_peer(op: str, peer: int, comm: "Comm") -> int:
+    """`peer` is another rank of the group; returns its world rank."""
+    check_rank(op, peer, comm.size)
+    if peer == comm.rank:
+        raise ValueError(
+            f"{op} on rank {comm.rank} names itself; the other side must be another rank"
+        )
+    return comm.ranks[peer]
 
 
 def normal_dim(op: str, x: Tensor, dim: int) -> int:
@@ -68,7 +84,7 @@ def check_divides(op: str, length: int, dim: int, size: int) -> None:
         )
 
 
-def check_splits(name: str, splits: Sequence[int], size: int, rows: int | None) -> list[int]:
+def check_splits(name: str, splits: Sequence[int], size: int, rows: int | None = None) -> list[int]:
     """Splits: one count >= 0 per rank; with `rows` given they must add up to it."""
     counts = [int(n) for n in splits]
     if len(counts) != size:
@@ -117,14 +133,16 @@ def check_own_split(rank: int, sent: Sequence[int], came: Sequence[int]) -> None
         )
 
 
-def check_self_exchange(rank: int, x: Tensor, dst: int, out: Tensor, src: int) -> None:
-    """Sending to oneself is fine (a ring of one) when receiving from oneself the same thing."""
-    if (dst == rank) != (src == rank):
+def check_exchange(x: Tensor, dst: int, out: Tensor, src: int, comm: "Comm") -> None:
+    """Both sides exist; a rank that sends to itself (a ring of one) receives that very tensor."""
+    check_rank("send_recv", dst, comm.size)
+    check_rank("send_recv", src, comm.size)
+    if (dst == comm.rank) != (src == comm.rank):
         raise ValueError(
-            f"send_recv on rank {rank} sends to {dst} and receives from {src}; "
+            f"send_recv on rank {comm.rank} sends to {dst} and receives from {src}; "
             f"a rank that sends to itself must receive from itself"
         )
-    if dst == rank and (x.shape != out.shape or x.dtype != out.dtype):
+    if dst == comm.rank and (x.shape, x.dtype) != (out.shape, out.dtype):
         raise ValueError(
             f"send_recv to itself: {tuple(x.shape)} {x.dtype} does not fit into "
             f"{tuple(out.shape)} {out.dtype}"

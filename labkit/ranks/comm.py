@@ -5,7 +5,8 @@ A group of one sends nothing but checks its arguments all the same.
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -13,20 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from labkit.ranks import checks
-from labkit.ranks.carriers import as_moved, sum_dtype
+from labkit.ranks import checks, collectives
 from labkit.ranks.flight import FlightRecorder
-
-# torch 2.13 renamed these two; torch 2.6 knows only the longer names.
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-
-_REDUCE_OPS = {
-    "sum": dist.ReduceOp.SUM,
-    "avg": dist.ReduceOp.SUM,
-    "max": dist.ReduceOp.MAX,
-    "min": dist.ReduceOp.MIN,
-}
 
 
 def _ignore(value: Any) -> None:
@@ -65,6 +54,7 @@ class Comm:
         self.name = name
         self.device = torch.device(device)
         self._group = group
+        self._noted_ranks = None if group is dist.group.WORLD else self.ranks
         self._recorder = recorder or FlightRecorder.null()
         self._reporter = reporter or _ignore
         self._timeout = timeout
@@ -119,67 +109,44 @@ class Comm:
     def __repr__(self) -> str:
         return f"Comm({self.name!r}, rank {self.rank} of {self.size}, {self.device})"
 
-    # -- collectives: every rank of the group must call the same one -------------------------
+    # -- collectives: every rank of the group must call the same one ---------------------------
 
     def all_reduce(self, x: Tensor, op: str = "sum") -> Tensor:
         """Reduce `x` over the group, in place on every rank. `op`: sum, max, min or avg."""
         self._check("all_reduce", x, in_place=True)
-        checks.check_reduction(op, x.dtype)
-        carrier = sum_dtype(x.dtype)
-        if self.size == 1:
-            return x
-        self._enter("all_reduce", x)
-        sent = x.detach().to(carrier).contiguous()
-        dist.all_reduce(sent, _reduce_op(op, x.dtype), group=self._group)
-        if op == "avg":
-            sent /= self.size
-        self._keep(sent, x)
-        self._leave()
+        checks.check_reduction("all_reduce", op, x.dtype)
+        if self._group is not None:
+            with self._noted("all_reduce", x):
+                collectives.all_reduce(x.detach(), op, self._group)
         return x
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """The tensors of all ranks, in rank order, concatenated along `dim`. Equal shapes."""
+        """The tensors of all ranks (equal shapes), in rank order, concatenated along `dim`."""
         self._check("all_gather", x)
         dim = checks.normal_dim("all_gather", x, dim)
-        if self.size == 1:
+        if self._group is None:
             return x.clone()
-        self._enter("all_gather", x)
-        gathered = x.new_empty((self.size, *x.shape))
-        _all_gather(
-            as_moved(gathered.flatten()), as_moved(x.detach().contiguous().flatten()), self._group
-        )
-        self._leave()
-        return gathered.flatten(0, 1) if dim == 0 else torch.cat(gathered.unbind(), dim)
+        with self._noted("all_gather", x):
+            return collectives.all_gather(x.detach(), dim, self._group)
 
     def reduce_scatter(self, x: Tensor, dim: int = 0, op: str = "sum") -> Tensor:
         """Reduce over the group, keep my part of `dim`: part `rank` of `size` equal ones."""
         self._check("reduce_scatter", x)
-        checks.check_reduction(op, x.dtype)
-        carrier = sum_dtype(x.dtype)
+        checks.check_reduction("reduce_scatter", op, x.dtype)
         dim = checks.normal_dim("reduce_scatter", x, dim)
         checks.check_divides("reduce_scatter", x.shape[dim], dim, self.size)
-        if self.size == 1:
+        if self._group is None:
             return x.clone()
-        self._enter("reduce_scatter", x)
-        parts = torch.stack(x.detach().to(carrier).tensor_split(self.size, dim))
-        mine = torch.empty_like(parts[0])
-        _reduce_scatter(mine.view(-1), parts.view(-1), _reduce_op(op, x.dtype), self._group)
-        if op == "avg":
-            mine /= self.size
-        self._leave()
-        return mine.to(x.dtype)
+        with self._noted("reduce_scatter", x):
+            return collectives.reduce_scatter(x.detach(), dim, op, self._group)
 
     def broadcast(self, x: Tensor, src: int = 0) -> Tensor:
         """Copy rank `src`'s `x` into every rank's `x`, in place."""
         self._check("broadcast", x, in_place=True)
         checks.check_rank("broadcast", src, self.size)
-        if self.size == 1:
-            return x
-        self._enter("broadcast", x, peer=src)
-        sent = x.detach().contiguous()
-        dist.broadcast(as_moved(sent), self.ranks[src], group=self._group)
-        self._keep(sent, x)
-        self._leave()
+        if self._group is not None:
+            with self._noted("broadcast", x):
+                collectives.broadcast(x.detach(), self.ranks[src], self._group)
         return x
 
     def all_to_all(
@@ -201,78 +168,53 @@ class Comm:
             sent = [rows // self.size] * self.size
         else:
             sent = checks.check_splits("input_splits", input_splits, self.size, rows)
-        if output_splits is None:
-            came = sent if input_splits is None else self._exchange_counts(sent)
+        if output_splits is not None:
+            came = checks.check_splits("output_splits", output_splits, self.size)
+            checks.check_own_split(self.rank, sent, came)
+        elif input_splits is not None:
+            came = self.all_to_all(torch.tensor(sent, device=self.device)).tolist()
         else:
-            came = checks.check_splits("output_splits", output_splits, self.size, None)
-        checks.check_own_split(self.rank, sent, came)
-        if self.size == 1:
+            came = sent
+        if self._group is None:
             return x.clone()
-        self._enter("all_to_all", x)
-        out = x.new_empty((sum(came), *x.shape[1:]))
-        row_shape = (-1, max(1, x.shape[1:].numel()))
-        if x.shape[1:].numel():
-            dist.all_to_all_single(
-                as_moved(out.view(row_shape)),
-                as_moved(x.detach().contiguous().view(row_shape)),
-                came,
-                sent,
-                group=self._group,
-            )
-        self._leave()
-        return out
+        with self._noted("all_to_all", x):
+            return collectives.all_to_all(x.detach(), sent, came, self._group)
 
     def barrier(self) -> None:
         """Wait until every rank of the group is here."""
-        if self.size == 1:
-            return
-        self._recorder.enter(self.name, "barrier", (), "")
-        devices = [self.device.index or 0] if self.device.type == "cuda" else None
-        dist.barrier(self._group, device_ids=devices)
-        self._leave()
+        if self._group is not None:
+            with self._noted("barrier"):
+                devices = [self.device.index or 0] if self.device.type == "cuda" else None
+                dist.barrier(self._group, device_ids=devices)
 
-    # -- from one rank to another ------------------------------------------------------------
+    # -- from one rank to another --------------------------------------------------------------
 
     def send(self, x: Tensor, dst: int) -> None:
         """Send `x` to rank `dst`, which must `recv` the same shape and dtype."""
         self._check("send", x)
-        checks.check_rank("send", dst, self.size, me=self.rank)
-        self._enter("send", x, peer=dst)
-        dist.send(as_moved(x.detach().contiguous()), self.ranks[dst], group=self._group)
-        self._leave()
+        peer = checks.check_peer("send", dst, self)
+        with self._noted("send", x, peer):
+            collectives.send(x.detach(), peer, self._group)
 
     def recv(self, x: Tensor, src: int) -> Tensor:
         """Fill `x` with what rank `src` sends; returns `x`."""
         self._check("recv", x, in_place=True)
-        checks.check_rank("recv", src, self.size, me=self.rank)
-        self._enter("recv", x, peer=src)
-        arrived = x.detach().contiguous()
-        dist.recv(as_moved(arrived), self.ranks[src], group=self._group)
-        self._keep(arrived, x)
-        self._leave()
+        peer = checks.check_peer("recv", src, self)
+        with self._noted("recv", x, peer):
+            collectives.recv(x.detach(), peer, self._group)
         return x
 
     def send_recv(self, x: Tensor, dst: int, out: Tensor, src: int) -> Tensor:
         """Send `x` to `dst` while filling `out` from `src`: a ring of these cannot deadlock."""
         self._check("send_recv", x)
         self._check("send_recv", out, in_place=True)
-        checks.check_rank("send_recv", dst, self.size)
-        checks.check_rank("send_recv", src, self.size)
-        checks.check_self_exchange(self.rank, x, dst, out, src)
+        checks.check_exchange(x, dst, out, src, self)
         if dst == self.rank:
-            out.copy_(x)
-            return out
-        self._enter("send_recv", x, peer=dst)
-        arrived = out.detach().contiguous()
-        sent = x.detach().contiguous()
-        both = [
-            dist.P2POp(dist.isend, as_moved(sent), self.ranks[dst], self._group),
-            dist.P2POp(dist.irecv, as_moved(arrived), self.ranks[src], self._group),
-        ]
-        for work in dist.batch_isend_irecv(both):
-            work.wait()
-        self._keep(arrived, out)
-        self._leave()
+            return out.copy_(x)
+        with self._noted("send_recv", x, self.ranks[dst]):
+            collectives.send_recv(
+                x.detach(), self.ranks[dst], out.detach(), self.ranks[src], self._group
+            )
         return out
 
     # -- smaller groups, and word to whoever launched the ranks -------------------------------
@@ -287,7 +229,8 @@ class Comm:
         """
         checks.check_groups(groups, self.size, allow_rest)
         self._agree_on(f"{name} {[tuple(group) for group in groups]}")
-        mine, my_group = (self.rank,), None
+        mine: tuple[int, ...] = (self.rank,)
+        my_group = None
         for members in map(tuple, groups):
             group = self._new_group(members) if len(members) > 1 else None
             if self.rank in members:
@@ -313,23 +256,15 @@ class Comm:
         if in_place:
             checks.check_in_place(op, x)
 
-    def _enter(self, op: str, x: Tensor, peer: int | None = None) -> None:
-        world_peer = None if peer is None else self.ranks[peer]
-        dtype = str(x.dtype).removeprefix("torch.")
-        self._recorder.enter(self.name, op, tuple(x.shape), dtype, peer=world_peer)
-
-    def _leave(self) -> None:
-        self._recorder.leave()
-
-    @staticmethod
-    def _keep(result: Tensor, x: Tensor) -> None:
-        """Copy `result` into `x` unless it is the same memory already."""
-        if result.data_ptr() != x.data_ptr() or result.dtype != x.dtype:
-            x.detach().copy_(result)
-
-    def _exchange_counts(self, sent: list[int]) -> list[int]:
-        counts = torch.tensor(sent, device=self.device)
-        return [int(n) for n in self.all_to_all(counts)]
+    @contextmanager
+    def _noted(self, op: str, x: Tensor | None = None, peer: int | None = None) -> Iterator[None]:
+        """Tell the flight recorder what this rank is about to wait in."""
+        shape, dtype = ((), "") if x is None else (x.shape, x.dtype)
+        self._recorder.enter(self.name, op, shape, dtype, peer, self._noted_ranks)
+        try:
+            yield
+        finally:
+            self._recorder.leave()
 
     def _agree_on(self, plan: str) -> None:
         """Every rank must pass the same `plan`, or the groups made from it would never meet."""
@@ -339,14 +274,8 @@ class Comm:
 
     def _new_group(self, members: tuple[int, ...]) -> dist.ProcessGroup:
         """A process group of `members`. Below the world only this group's ranks take part."""
-        part_of_world = self.size < dist.get_world_size()
         return dist.new_group(
             [self.ranks[member] for member in members],
             timeout=self._timeout,
-            use_local_synchronization=part_of_world,
+            use_local_synchronization=self.size < dist.get_world_size(),
         )
-
-
-def _reduce_op(op: str, dtype: torch.dtype) -> Any:
-    """Sum of bools is their "or", which is the maximum of their bytes."""
-    return _REDUCE_OPS["max" if dtype == torch.bool and op == "sum" else op]
