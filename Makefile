@@ -35,7 +35,7 @@ test: setup lint  ## set up, then lint, types, unit, multi-rank, notebook and br
 	@$(PY) -m pytest -m "not soak" --cov --cov-report=term:skip-covered \
 	    --nbval-lax --nbval-cell-timeout=120 tests notebooks $(PYTEST_ARGS)
 
-lint: setup
+lint: setup  ## ruff (lint and format) and mypy
 	$(SAY) "Lint, format, types"
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .

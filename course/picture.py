@@ -1,0 +1,130 @@
+"""Figures for notebook cells: a PNG that reads on dark and light, and the same numbers as text."""
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from course.labels import Label, quantity
+from course.palette import HATCHES, INK, SERIES, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure. title: its finding. text: the plotted numbers, for readers and exports."""
+
+    title: str
+    text: str
+    png: bytes
+    width: int
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.text}"
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        image = base64.b64encode(self.png).decode("ascii")
+        alt = {"image/png": {"width": self.width, "alt": self.title}}
+        return {"image/png": image, "text/plain": repr(self)}, alt
+
+
+def stacked_bars(
+    title: str, parts: Mapping[str, Sequence[float]], bars: Sequence[str], unit: str, label: Label
+) -> Picture:
+    """Horizontal bars, one per name in `bars`, each stacked from `parts` (part name -> one value
+    per bar). Parts differ by colour and hatch and are named above the first bar; totals stand at
+    the bars' ends."""
+    for name, values in parts.items():
+        if len(values) != len(bars):
+            raise ValueError(f"part {name!r} has {len(values)} values for {len(bars)} bars")
+    totals = [sum(values[i] for values in parts.values()) for i in range(len(bars))]
+
+    def draw(axes: "Axes") -> None:
+        left = [0.0] * len(bars)
+        for index, (name, values) in enumerate(parts.items()):
+            colour, hatch = SERIES[index % len(SERIES)], HATCHES[index % len(HATCHES)]
+            axes.barh(bars, values, left=left, color=colour, hatch=hatch, height=0.6, label=name)
+            left = [start + value for start, value in zip(left, values, strict=True)]
+        for bar, total in enumerate(totals):
+            axes.text(total, bar, f"  {quantity(total, unit)}", va="center")
+        axes.invert_yaxis()
+        axes.set_xlim(0, max(totals) * 1.35)
+        axes.set_xlabel(f"{_axis_unit(unit)} ({label})")
+        axes.legend(ncols=len(parts), loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False)
+        axes.tick_params(axis="y", length=0)
+
+    lines = [
+        f"{bar}: {quantity(total, unit)} = "
+        + " + ".join(f"{quantity(values[i], unit)} {name}" for name, values in parts.items())
+        for i, (bar, total) in enumerate(zip(bars, totals, strict=True))
+    ]
+    return _drawn(title, [*lines, f"({label})"], draw, height=1.3 + 0.45 * len(bars))
+
+
+def curves(
+    title: str,
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    x: tuple[str, str],
+    y: tuple[str, str],
+    label: Label,
+) -> Picture:
+    """Curves through (x, y) points on logarithmic axes, named at their ends.
+
+    x, y: (what the axis shows, its unit).
+    """
+
+    def draw(axes: "Axes") -> None:
+        for index, (name, points) in enumerate(series.items()):
+            colour = SERIES[index % len(SERIES)]
+            axes.plot(*zip(*points, strict=True), color=colour, marker="o")
+            axes.annotate(
+                name,
+                points[-1],
+                xytext=(8, 0),
+                textcoords="offset points",
+                color=colour,
+                va="center",
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        ticks = sorted({point[0] for points in series.values() for point in points})
+        axes.set_xticks(ticks, [quantity(tick, x[1]).split(" (")[-1].rstrip(")") for tick in ticks])
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda value, _: quantity(value, y[1]))
+        axes.set_xlabel(x[0])
+        axes.set_ylabel(f"{y[0]} ({label})")
+        axes.grid(axis="y")
+
+    text = [
+        f"{name}: " + ", ".join(f"{quantity(a, x[1])} -> {quantity(b, y[1])}" for a, b in points)
+        for name, points in series.items()
+    ]
+    return _drawn(title, [*text, f"({label})"], draw, height=3.2)
+
+
+def _axis_unit(unit: str) -> str:
+    return {"B": "bytes", "s": "seconds"}.get(unit, unit)
+
+
+def _drawn(
+    title: str, text: Sequence[str], draw: "Callable[[Axes], None]", height: float
+) -> Picture:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    width = 7.0
+    with style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        draw(axes)
+        axes.set_title(title, color=INK, pad=28 if axes.get_legend() else 10)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return Picture(title, "\n".join(text), buffer.getvalue(), width=int(width * 100))
