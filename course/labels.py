@@ -42,8 +42,8 @@ _BINARY_STEPS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _SECOND_STEPS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
-def quantity(value: float, unit: str = "") -> str:
-    """A value with its unit, scaled for reading.
+def quantity(value: float, unit: str = "", *, short: bool = False) -> str:
+    """A value with its unit, scaled for reading; `short` leaves out the exact count of bytes.
 
     >>> quantity(0.0128, "s"), quantity(110_592, "B"), quantity(450e9, "B/s"), quantity(61, "calls")
     ('12.8 ms', '110,592 B (108 KiB)', '450 GB/s', '61 calls')
@@ -52,8 +52,9 @@ def quantity(value: float, unit: str = "") -> str:
         name, step = next((s for s in _SECOND_STEPS if abs(value) >= s[1]), _SECOND_STEPS[-1])
         return f"{value / step:.3g} {name}"
     if unit == "B":
-        scaled = next((f" ({value / s:.4g} {n})" for n, s in _BINARY_STEPS if abs(value) >= s), "")
-        return f"{value:,.0f} B{scaled}"
+        exact = f"{value:,.0f} B"
+        scaled = next((f"{value / s:.4g} {n}" for n, s in _BINARY_STEPS if abs(value) >= s), exact)
+        return scaled if short or scaled == exact else f"{exact} ({scaled})"
     if unit.endswith("/s"):
         prefix, step = next((s for s in _DECIMAL_STEPS if abs(value) >= s[1]), ("", 1.0))
         space = " " if prefix or unit else ""

@@ -51,10 +51,12 @@ def stacked_bars(
             axes.barh(bars, values, left=left, color=colour, hatch=hatch, height=0.6, label=name)
             left = [start + value for start, value in zip(left, values, strict=True)]
         for bar, total in enumerate(totals):
-            axes.text(total, bar, f"  {quantity(total, unit)}", va="center")
+            axes.text(total, bar, f"  {quantity(total, unit, short=True)}", va="center")
         axes.invert_yaxis()
-        axes.set_xlim(0, max(totals) * 1.35)
-        axes.set_xlabel(f"{_axis_unit(unit)} ({label})")
+        axes.set_xlim(0, max(totals) * 1.2)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
+        axes.set_xlabel(f"bar ends: totals ({label})", loc="left")
         axes.legend(ncols=len(parts), loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False)
         axes.tick_params(axis="y", length=0)
 
@@ -94,7 +96,7 @@ def curves(
         axes.set_xscale("log")
         axes.set_yscale("log")
         ticks = sorted({point[0] for points in series.values() for point in points})
-        axes.set_xticks(ticks, [quantity(tick, x[1]).split(" (")[-1].rstrip(")") for tick in ticks])
+        axes.set_xticks(ticks, [quantity(tick, x[1], short=True) for tick in ticks])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter(lambda value, _: quantity(value, y[1]))
         axes.set_xlabel(x[0])
@@ -106,10 +108,6 @@ def curves(
         for name, points in series.items()
     ]
     return _drawn(title, [*text, f"({label})"], draw, height=3.2)
-
-
-def _axis_unit(unit: str) -> str:
-    return {"B": "bytes", "s": "seconds"}.get(unit, unit)
 
 
 def _drawn(
