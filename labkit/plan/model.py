@@ -48,17 +48,18 @@ class UnsupportedModelError(ValueError):
 class RopeScaling:
     """How rotary frequencies are stretched beyond the trained context.
 
-    Field names are those of Hugging Face's `rope_scaling`; `None` means the usual default.
+    Field names are those of Hugging Face's `rope_scaling`; `low_freq_factor` and
+    `high_freq_factor` belong to `llama3`, the rest below them to `yarn`.
     """
 
     rope_type: str
     factor: float
     original_max_position_embeddings: int
-    low_freq_factor: float | None = None
-    high_freq_factor: float | None = None
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
     attention_factor: float | None = None
-    beta_fast: float | None = None
-    beta_slow: float | None = None
     mscale: float | None = None
     mscale_all_dim: float | None = None
     truncate: bool = True
@@ -270,9 +271,10 @@ def _rope(config: Mapping[str, Any], max_positions: int) -> tuple[float, RopeSca
     for field in required:
         if rope.get(field) is None:
             raise UnsupportedModelError(f"rope_scaling.{field}", None, f"{rope_type} needs it")
-    if rope.get("original_max_position_embeddings") is None:
-        rope["original_max_position_embeddings"] = max_positions
-    return float(theta), RopeScaling(rope_type=rope_type, **rope)
+    given = {field: value for field, value in rope.items() if value is not None}
+    original = config.get("original_max_position_embeddings") or max_positions
+    given.setdefault("original_max_position_embeddings", original)
+    return float(theta), RopeScaling(rope_type=rope_type, **given)
 
 
 def _token_ids(value: int | list[int] | None) -> tuple[int, ...]:

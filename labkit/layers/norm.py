@@ -1,0 +1,42 @@
+"""Root mean square normalisation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from labkit.layers.source import WeightSource, read_part
+
+
+class RMSNorm(nn.Module):
+    """`x / sqrt(mean(x²) + eps) * weight` over the last dim.
+
+    The mean is taken in fp32 and the product with the weight in the input's dtype, the order of
+    operations Hugging Face's Llama uses, so that results agree to the bit.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        eps: float,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        self.size = size
+        self.eps = eps
+        self.dtype = dtype
+        self.device = torch.device(device)
+
+    def load(self, source: WeightSource, name: str) -> None:
+        """Read `{name}.weight`, whole on every rank."""
+        self.weight = read_part(
+            source, f"{name}.weight", (self.size,), dtype=self.dtype, device=self.device
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x `[..., size]` -> the same shape and dtype."""
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        scale = torch.rsqrt(wide.pow(2).mean(dim=-1, keepdim=True) + self.eps)
+        return self.weight * (wide * scale).to(x.dtype)
