@@ -1,0 +1,2 @@
+def export(run, folder, threads):
+    pass

@@ -1,0 +1,208 @@
+"""Train the tiny model from nothing.
+
+    python training/tiny/train.py --smoke             # seconds; shows that the loss goes down
+    python training/tiny/train.py --out run           # the real thing; resumes where it stopped
+    python training/tiny/train.py --out run --export labkit/models/tiny
+
+Same seed, thread count, torch version and processor: same numbers, bit for bit. Otherwise the
+text is still the same and the weights differ by the rounding that builds up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from training.tiny.export import export
+from training.tiny.model import TinyConfig, TinyLlama
+from training.tiny.optimizer import make_optimizers, schedule
+from training.tiny.packing import PackedStream
+from training.tiny.tokenizer import train_tokenizer
+
+HELD_OUT_SEED_OFFSET = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides the result. Every `long_every`-th step has sequences of `long`."""
+
+    seed: int = 0
+    steps: int = 1400
+    tokens_per_step: int = 6144
+    short: int = 512
+    long: int = 2048
+    long_every: int = 4
+    micro_tokens: int = 2048
+    warmup: int = 20
+    decay: int = 350
+    matrix_lr: float = 0.02
+    other_lr: float = 0.003
+    validate_every: int = 100
+
+    def length(self, step: int) -> int:
+        """Sequence length of a step."""
+        return self.long if step % self.long_every == self.long_every - 1 else self.short
+
+
+SMOKE = Recipe(
+    steps=12, tokens_per_step=1024, short=128, long=256, micro_tokens=1024, warmup=2, decay=4,
+    validate_every=6,
+)  # fmt: skip
+SMOKE_CONFIG = TinyConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2)
+
+
+class Run:
+    """A training run: what changes from step to step, and how it is saved."""
+
+    def __init__(self, recipe: Recipe, config: TinyConfig, tokenizer: Tokenizer) -> None:
+        self.recipe = recipe
+        self.config = config
+        self.tokenizer = tokenizer
+        self.model = TinyLlama(config, recipe.seed)
+        self.optimizers = make_optimizers(self.model, recipe.matrix_lr, recipe.other_lr)
+        self.stream = PackedStream(tokenizer, "train", recipe.seed)
+        held_out = PackedStream(tokenizer, "held-out", recipe.seed + HELD_OUT_SEED_OFFSET)
+        self.validation_ids = held_out.batch(max(1, 8192 // recipe.short), recipe.short)
+        self.step = 0
+        self.curve: list[dict[str, float]] = []
+        self.cpu_seconds = self.wall_seconds = 0.0
+
+    def train_step(self) -> float:
+        """One optimiser step over `tokens_per_step` tokens; the mean loss in nats."""
+        recipe, length = self.recipe, self.recipe.length(self.step)
+        ids = self.stream.batch(recipe.tokens_per_step // length, length)
+        micro_batches = ids.split(max(1, recipe.micro_tokens // length))
+        total = 0.0
+        for micro in micro_batches:
+            loss = self.model.loss(micro) * (len(micro) / len(ids))
+            loss.backward()
+            total += loss.item()
+        factor = schedule(self.step, recipe.steps, recipe.warmup, recipe.decay)
+        for optimizer, lr in zip(self.optimizers, (recipe.matrix_lr, recipe.other_lr), strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = lr * factor
+            optimizer.step()
+            optimizer.zero_grad()
+        self.step += 1
+        return total
+
+    @torch.no_grad()
+    def validate(self) -> float:
+        """Mean loss on held-out documents, in nats per token."""
+        losses = [self.model.loss(micro).item() for micro in self.validation_ids.split(2)]
+        return sum(losses) / len(losses)
+
+    def train(self, save_to: Path | None = None, save_every: int = 50) -> None:
+        """Go on to the last step, with a line of progress and a saved state now and then."""
+        cpu, wall, recent = time.process_time(), time.monotonic(), []
+        while self.step < self.recipe.steps:
+            recent.append(self.train_step())
+            last = self.step == self.recipe.steps
+            if self.step % self.recipe.validate_every == 0 or last or self.step == 1:
+                now_cpu, now_wall = time.process_time(), time.monotonic()
+                self.cpu_seconds += now_cpu - cpu
+                self.wall_seconds += now_wall - wall
+                cpu, wall = now_cpu, now_wall
+                self.curve.append(
+                    {
+                        "step": self.step,
+                        "train_loss": round(sum(recent) / len(recent), 4),
+                        "held_out_loss": round(self.validate(), 4),
+                        "cpu_seconds": round(self.cpu_seconds, 1),
+                        "wall_seconds": round(self.wall_seconds, 1),
+                    }
+                )
+                recent = []
+                print(json.dumps(self.curve[-1]), flush=True)
+            if save_to and (self.step % save_every == 0 or last):
+                now_cpu, now_wall = time.process_time(), time.monotonic()
+                self.cpu_seconds += now_cpu - cpu
+                self.wall_seconds += now_wall - wall
+                cpu, wall = now_cpu, now_wall
+                self.save(save_to)
+
+    def save(self, folder: Path) -> None:
+        """Write the whole state; a crash while writing leaves the state before it intact."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "position": self.stream.position,
+            "rest": self.stream.rest,
+            "step": self.step,
+            "curve": self.curve,
+            "seconds": (self.cpu_seconds, self.wall_seconds),
+            "recipe": asdict(self.recipe),
+        }
+        torch.save(state, folder / "state.new")
+        (folder / "state.new").replace(folder / "state.pt")
+
+    def resume(self, folder: Path) -> None:
+        """Continue from a saved state."""
+        state = torch.load(folder / "state.pt", weights_only=True)
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.stream = PackedStream(
+            self.tokenizer, "train", self.recipe.seed, state["position"], state["rest"]
+        )
+        self.step, self.curve = state["step"], state["curve"]
+        self.cpu_seconds, self.wall_seconds = state["seconds"]
+
+
+def smoke() -> tuple[float, float]:
+    """Train a smaller model for a dozen steps; the held-out loss before and after."""
+    tokenizer = train_tokenizer(SMOKE.seed, count=400)
+    run = Run(SMOKE, SMOKE_CONFIG, tokenizer)
+    before = run.validate()
+    run.train()
+    return before, run.validate()
+
+
+def main() -> None:
+    """Train, resume, or export, as the arguments say."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--smoke", action="store_true", help="a few seconds, a smaller model")
+    parser.add_argument("--out", type=Path, help="folder for the state and the tokenizer")
+    parser.add_argument("--export", type=Path, help="write the checkpoint of --out to this folder")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=Recipe.steps)
+    parser.add_argument("--decay", type=int, default=Recipe.decay)
+    parser.add_argument("--seed", type=int, default=Recipe.seed)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if arguments.smoke:
+        before, after = smoke()
+        print(f"held-out loss {before:.3f} -> {after:.3f}")
+        if not after < before - 0.5:
+            sys.exit("The loss did not go down by 0.5 nats: the training loop is broken.")
+        return
+    if arguments.out is None:
+        parser.error("give --out FOLDER, or --smoke")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe(seed=arguments.seed, steps=arguments.steps, decay=arguments.decay)
+    tokenizer_path = arguments.out / "tokenizer.json"
+    if not tokenizer_path.exists():
+        train_tokenizer(recipe.seed).save(str(tokenizer_path))
+    run = Run(recipe, TinyConfig(), Tokenizer.from_file(str(tokenizer_path)))
+    if (arguments.out / "state.pt").exists():
+        run.resume(arguments.out)
+        print(f"resumed at step {run.step}", flush=True)
+    run.train(arguments.out)
+    if arguments.export:
+        export(run, arguments.export, threads=arguments.threads)
+
+
+if __name__ == "__main__":
+    main()
