@@ -162,7 +162,9 @@ def _decode(tensor: ReaderTensor, rows: np.ndarray, start: int, stop: int) -> np
     block, block_bytes = GGML_QUANT_SIZES[kind]
     first, last = start // block, -(-stop // block)
     packed = np.ascontiguousarray(rows[:, first * block_bytes : last * block_bytes])
-    values = dequantize(packed, kind) if packed.size else np.empty((len(rows), 0), np.float32)
+    if not packed.size:  # which `dequantize` does not take
+        return np.empty((len(rows), stop - start), np.float32)
+    values = dequantize(packed, kind)
     return values[:, start - first * block : stop - first * block]
 
 
