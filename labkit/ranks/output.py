@@ -1,0 +1,27 @@
+"""What ranks print, shown by the parent: in rank order, each line prefixed by its rank."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from labkit.ranks.processes import Rank
+
+
+def show_output(ranks: Sequence[Rank]) -> None:
+    """Write what the ranks printed since the last call to this process's stdout, in one piece."""
+    lines = [
+        f"[rank {rank.rank}] {line}\n"
+        for rank in ranks
+        for line in _lines(rank.new_output().decode(errors="replace"))
+    ]
+    if lines:
+        sys.stdout.write("".join(lines))
+        sys.stdout.flush()
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as a terminal would leave them: what a carriage return overwrote is gone."""
+    if not text:
+        return []
+    return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.removesuffix("\n").split("\n")]

@@ -1,0 +1,74 @@
+"""Where ranks go: how many are sensible, which backend joins them, and their environment."""
+
+from __future__ import annotations
+
+import operator
+import os
+import socket
+import sys
+import warnings
+from dataclasses import dataclass
+
+import torch
+
+MAX_RANKS = 128
+_RANK_BYTES = 300e6  # torch loaded and a process group joined, before any model
+
+
+@dataclass(frozen=True)
+class Placement:
+    backend: str  # as torch.distributed.init_process_group takes it
+    devices: tuple[str, ...]  # one per rank
+
+
+def check_size(size: int) -> int:
+    """`size` as a number of ranks, or an error that says why it is none."""
+    if sys.platform == "win32":
+        raise RuntimeError(
+            "ranks need a Unix: on Windows install WSL (`wsl --install`) and run Jupyter in there"
+        )
+    try:
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"{size!r} is no number of ranks; want a whole number from 1") from None
+    if isinstance(size, bool) or number < 1:
+        raise ValueError(f"{size!r} ranks; want at least 1")
+    if number > MAX_RANKS:
+        raise ValueError(f"{number} ranks on one machine; the most is {MAX_RANKS}")
+    cores = os.cpu_count() or 1
+    if number > max(8, 2 * cores):
+        warnings.warn(f"{number} ranks share {cores} cores: expect it to be slow", stacklevel=3)
+    return number
+
+
+def place(size: int, backend: str | None) -> Placement:
+    """NCCL when there is a GPU for every rank, else gloo on the CPU.
+
+    Counts the GPUs without initialising CUDA in this process.
+    """
+    if backend not in (None, "nccl", "gloo"):
+        raise ValueError(f"backend {backend!r} is not known; want 'nccl', 'gloo' or None")
+    gpus = 0 if backend == "gloo" else torch.cuda.device_count()
+    if backend == "nccl" and gpus < size:
+        raise ValueError(f"nccl wants a GPU for each of {size} ranks; here are {gpus}")
+    if gpus >= size:
+        return Placement("cpu:gloo,cuda:nccl", tuple(f"cuda:{rank}" for rank in range(size)))
+    return Placement("gloo", ("cpu",) * size)
+
+
+def environment(threads: int, check_collectives: bool) -> dict[str, str]:
+    """The parent's environment, with what concerns ranks on one machine set.
+
+    The collectives stay on the loopback interface, so the host's name need not resolve.
+    """
+    environ = dict(os.environ)
+    loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo")
+    environ.update(
+        GLOO_SOCKET_IFNAME=loopback,
+        NCCL_SOCKET_IFNAME=loopback,
+        OMP_NUM_THREADS=str(threads),
+        OMP_WAIT_POLICY="passive",
+    )
+    if check_collectives:
+        environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    return environ

@@ -1,0 +1,266 @@
+"""`RankPool`: run a function on several ranks from a notebook cell, a script or a test."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from labkit.ranks.call import Call
+from labkit.ranks.output import show_output
+from labkit.ranks.placement import Placement, check_size, environment, place
+from labkit.ranks.processes import Ranks
+from labkit.ranks.wire import Kind, dumps
+from labkit.ranks.worker import kept
+
+
+class RankRef:
+    """Something that each rank keeps: an argument for later calls of the same pool."""
+
+    def __init__(self, pool: RankPool, ranks: Ranks, number: int, made_by: str) -> None:
+        self._pool = weakref.ref(pool)
+        self._ranks = weakref.ref(ranks)
+        self._number = number
+        self._made_by = made_by
+
+    def __repr__(self) -> str:
+        state = "" if self.is_alive() else ", stale"
+        return f"RankRef({self._made_by}{state})"
+
+    def is_alive(self) -> bool:
+        """Whether the ranks that keep it are still the pool's ranks."""
+        pool, ranks = self._pool(), self._ranks()
+        return pool is not None and ranks is not None and pool._ranks is ranks
+
+    def __reduce__(self) -> Any:
+        pool = _calling.pool
+        if pool is None or pool is not self._pool():
+            raise TypeError(f"{self!r} lives on the ranks of its pool: pass it to that pool's run")
+        if not self.is_alive():
+            raise RuntimeError(
+                f"{self!r} is gone: the pool has restarted its ranks since. "
+                "Make it again with pool.put"
+            )
+        return kept, (self._number,)
+
+
+class _Calling(threading.local):
+    pool: RankPool | None = None
+
+
+_calling = _Calling()
+
+
+class RankPool:
+    """`size` ranks that stay alive between calls.
+
+    Args:
+        size: number of ranks, at least 1.
+        timeout: seconds that a call may take unless it says otherwise; None: no limit.
+        grace: seconds that the other ranks get to finish or fail once one rank has failed.
+        stall_timeout: seconds without any progress before a deadlock that no rank can leave
+            ends the call; one that might still resolve waits for `timeout`.
+        backend: "nccl" or "gloo"; by default nccl when there is a GPU for every rank.
+        threads_per_rank: threads that torch uses in each rank.
+        check_collectives: have torch compare op, shape and dtype before each collective
+            (slower; good for exercises).
+        start_timeout: seconds that the ranks may take to start.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        timeout: float | None = 60.0,
+        grace: float = 1.0,
+        stall_timeout: float = 3.0,
+        backend: str | None = None,
+        threads_per_rank: int = 1,
+        check_collectives: bool = False,
+        start_timeout: float = 60.0,
+    ) -> None:
+        self.size = check_size(size)
+        self.timeout = timeout
+        self.grace = grace
+        self.stall_timeout = stall_timeout
+        self.start_timeout = start_timeout
+        self._placement: Placement = place(self.size, backend)
+        self._threads = threads_per_rank
+        self._check_collectives = check_collectives
+        self._ranks: Ranks | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._user: int | None = None
+        self._numbers = 0
+        self._to_free: deque[int] = deque()
+        self._sources: dict[str, list[str]] = {}
+        self._path: list[str] = []
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "ready" if self._ranks else "not started"
+        return f"RankPool({self.size}, backend={self._placement.backend!r}, {state})"
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        timeout: float | None = None,
+        on_progress: Callable[[int, Any], None] | None = None,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Call `fn(comm, *args, **kwargs)` on every rank; the results in rank order.
+
+        Args:
+            timeout: seconds for this call; None: the pool's.
+            on_progress: called as `on_progress(rank, value)` for each `comm.report(value)`.
+
+        Raises:
+            RankError: a rank raised, exited or was killed, or the ranks wait for each other.
+            RankTimeout: the call took longer than its timeout.
+        """
+        return self._call(Kind.CALL, fn, args, kwargs, timeout, on_progress, None)
+
+    def put(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RankRef:
+        """Call `fn(comm, *args, **kwargs)` on every rank; each rank keeps its own result.
+
+        The reference returned stands for what each rank keeps, as an argument of `run` and `put`.
+        It is freed on the ranks once the reference is garbage.
+        """
+        self._numbers += 1
+        number = self._numbers
+        self._call(Kind.PUT, fn, args, kwargs, None, None, number)
+        assert self._ranks is not None
+        ref = RankRef(self, self._ranks, number, getattr(fn, "__qualname__", repr(fn)))
+        weakref.finalize(ref, self._to_free.append, number).atexit = False
+        return ref
+
+    def restart(self) -> None:
+        """End the ranks; the next call starts new ones, with modules imported afresh."""
+        ranks, self._ranks = self._ranks, None
+        self._to_free.clear()
+        if ranks is not None:
+            ranks.close()
+
+    def close(self) -> None:
+        """End the ranks for good."""
+        self._closed = True
+        self.restart()
+
+    def __enter__(self) -> RankPool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(
+        self,
+        kind: int,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        timeout: float | None,
+        on_progress: Callable[[int, Any], None] | None,
+        number: int | None,
+    ) -> list[Any]:
+        acquired = False
+        try:
+            acquired = self._lock.acquire(blocking=False)
+            self._refuse_if_busy(acquired)
+            self._user = threading.get_ident()
+            ranks = self._started()
+            body = self._pack(fn, args, kwargs, number)
+            try:
+                call = Call(ranks, timeout or self.timeout, self.grace, self.stall_timeout)
+                for ref in self._numbers_to_free():
+                    call.send(Kind.FREE, dumps(ref))
+                call.send(kind, body)
+                return call.results(on_progress)
+            except BaseException:
+                self._ranks = None
+                ranks.kill()
+                raise
+            finally:
+                show_output(ranks.ranks)
+                if self._ranks is None:
+                    ranks.close()
+        finally:
+            if acquired:
+                self._lock.release()
+
+    def _refuse_if_busy(self, acquired: bool) -> None:
+        if not acquired:
+            if self._user == threading.get_ident():
+                raise RuntimeError("this pool is in a call: on_progress cannot start another one")
+            raise RuntimeError(
+                "another thread is using this pool: one call at a time, or make a second RankPool"
+            )
+        if self._closed:
+            raise RuntimeError("this pool was closed: make a new RankPool")
+
+    def _started(self) -> Ranks:
+        if self._ranks is not None and (
+            self._ranks.owner != os.getpid() or not self._ranks.are_alive()
+        ):
+            self.restart()
+        if self._ranks is None:
+            self._to_free.clear()
+            self._sources = {}
+            self._path = list(sys.path)
+            self._ranks = Ranks(
+                self.size,
+                backend=self._placement.backend,
+                devices=self._placement.devices,
+                threads=self._threads,
+                environ=environment(self._threads, self._check_collectives),
+                timeout=self.start_timeout,
+            )
+        return self._ranks
+
+    def _numbers_to_free(self) -> list[int]:
+        return [self._to_free.popleft() for _ in range(len(self._to_free))]
+
+    def _pack(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        number: int | None,
+    ) -> bytes | memoryview:
+        """The call as bytes; whatever cannot be pickled is refused here, before anything is sent."""
+        if not callable(fn):
+            raise TypeError(f"run and put want a function first, not {fn!r}")
+        _calling.pool = self
+        try:
+            call = dumps((fn, args, kwargs))
+        finally:
+            _calling.pool = None
+        path = list(sys.path) if sys.path != self._path else None
+        self._path = list(sys.path)
+        return dumps((self._new_sources(), path, number, bytes(call)))
+
+    def _new_sources(self) -> dict[str, list[str]]:
+        """Source lines of notebook cells that the ranks have not seen (they are in no file)."""
+        new = {
+            name: entry[2]
+            for name, entry in list(linecache.cache.items())
+            if len(entry) == 4 and entry[1] is None and self._sources.get(name) is not entry[2]
+        }
+        self._sources.update(new)
+        return new
+
+
+def run_ranks(fn: Callable[..., Any], n: int, *args: Any, **kwargs: Any) -> list[Any]:
+    """One call on `n` new ranks, ended afterwards."""
+    with RankPool(n) as pool:
+        return pool.run(fn, *args, **kwargs)

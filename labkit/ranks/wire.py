@@ -1,0 +1,130 @@
+"""What travels between the parent and a rank: frames on a socket, and how objects are pickled.
+
+Functions and classes written in a notebook cell or a script go by value (cloudpickle), imported
+modules by name. Tensors go as their own bytes: a view does not drag its whole storage along, and a
+GPU tensor arrives on the CPU, so that the parent never touches CUDA.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import socket
+import struct
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+import cloudpickle
+import torch
+from torch import Tensor
+
+_HEADER = struct.Struct("<BQ")  # kind, length of the body
+
+
+class Kind:
+    """Kinds of frame. Downwards: CALL, PUT, FREE, STOP. Upwards: the others."""
+
+    CALL, PUT, FREE, READY, PROGRESS, RETURNED, RAISED = range(7)
+
+
+class _Pickler(cloudpickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is CodeType:
+            constructor, parts = self.dispatch_table[CodeType](obj)
+            return _code, (constructor, parts, obj.co_filename)
+        if type(obj) is not Tensor or obj.layout is not torch.strided:
+            return super().reducer_override(obj)
+        if obj.is_meta or obj.is_quantized:
+            return super().reducer_override(obj)
+        plain = obj.detach().resolve_conj().resolve_neg().cpu().contiguous()
+        data = pickle.PickleBuffer(plain.reshape(-1).view(torch.uint8).numpy())
+        return _tensor, (data, obj.dtype, tuple(obj.shape), obj.requires_grad)
+
+
+def _code(constructor: Any, parts: tuple[Any, ...], filename: str) -> CodeType:
+    """Code with the file name it had, which cloudpickle drops and tracebacks need."""
+    return constructor(*parts).replace(co_filename=filename)
+
+
+def _tensor(data: Any, dtype: torch.dtype, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
+    if len(data) == 0:
+        flat = torch.empty(0, dtype=dtype)
+    else:
+        flat = torch.frombuffer(bytearray(data) if isinstance(data, bytes) else data, dtype=dtype)
+    return flat.reshape(shape).requires_grad_(requires_grad)
+
+
+def dumps(value: Any) -> bytes | memoryview:
+    """Pickle `value`; raises whatever its parts raise when they cannot be pickled."""
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=5).dump(value)
+    return stream.getbuffer()
+
+
+def loads(body: bytes | bytearray | memoryview) -> Any:
+    return pickle.loads(body)
+
+
+class Channel:
+    """One end of a socket, cut into frames. The parent reads with `frames`, a rank with `wait`."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.closed = False  # the other side is gone
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def send(self, kind: int, body: bytes | memoryview = b"") -> None:
+        """Send one frame; raises OSError when the other side is gone."""
+        header = _HEADER.pack(kind, len(body))
+        if len(body) < 65536:
+            self.sock.sendall(header + bytes(body))
+        else:
+            self.sock.sendall(header)
+            self.sock.sendall(body)
+
+    def frames(self) -> Iterator[tuple[int, bytearray]]:
+        """The whole frames that have arrived, after one read of the socket.
+
+        Sets `closed` when the other side is gone.
+        """
+        try:
+            data = self.sock.recv(1 << 20)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+        self._buffer += data
+        yield from self._complete()
+
+    def wait(self) -> tuple[int, bytearray] | None:
+        """Wait for one frame; None once the other side is gone."""
+        while True:
+            frame = next(self._complete(), None)
+            if frame is not None:
+                return frame
+            try:
+                data = self.sock.recv(1 << 20)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self._buffer += data
+
+    def _complete(self) -> Iterator[tuple[int, bytearray]]:
+        while len(self._buffer) >= _HEADER.size:
+            kind, size = _HEADER.unpack_from(self._buffer)
+            end = _HEADER.size + size
+            if len(self._buffer) < end:
+                return
+            body = self._buffer[_HEADER.size : end]
+            del self._buffer[:end]
+            yield kind, body

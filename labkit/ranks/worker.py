@@ -1,0 +1,163 @@
+"""What a rank does: join the process group, then run one call after another until told to stop."""
+
+from __future__ import annotations
+
+import faulthandler
+import linecache
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+
+import numpy
+import torch
+import torch.distributed as dist
+
+from labkit.ranks.comm import Comm
+from labkit.ranks.flight import FLIGHT_BYTES, FlightRecorder
+from labkit.ranks.wire import Channel, Kind, dumps, loads
+
+# The pool's own deadline ends a call; torch's would only hide what happened behind a later error.
+_NO_TIMEOUT = timedelta(days=7)
+
+_kept: dict[int, Any] = {}
+
+
+def kept(ref: int) -> Any:
+    """What this rank kept under number `ref`: how a RankRef arrives here."""
+    return _kept[ref]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the parent decides for one rank."""
+
+    rank: int
+    size: int
+    backend: str
+    device: str
+    store: str  # path of the rendezvous file
+    threads: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a call failed on one rank, in plain data that any process can unpickle."""
+
+    kind: str  # "raised", "exited" (sys.exit), "arguments", "result"
+    type_name: str
+    message: str
+    traceback: str
+    moment: float  # time.monotonic()
+    exception: bytes | None  # pickled, if it can be
+
+
+def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str, Any]) -> None:
+    """Run one rank. `settings` are those of `Settings`; returns when the parent is gone."""
+    faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True, chain=False)
+    rank = Settings(**settings)
+    channel = Channel(sock)
+    recorder = FlightRecorder(mmap.mmap(flight_fd, FLIGHT_BYTES))
+    try:
+        comm = _join(rank, channel, recorder)
+    except BaseException as error:
+        channel.send(Kind.RAISED, dumps(_failure("raised", error)))
+        raise
+    channel.send(Kind.READY)
+    while (frame := channel.wait()) is not None:
+        kind, body = frame
+        if kind == Kind.FREE:
+            _kept.pop(loads(body), None)
+        else:
+            recorder.idle()
+            channel.send(*_run(comm, kind, body))
+
+
+def _join(rank: Settings, channel: Channel, recorder: FlightRecorder) -> Comm:
+    torch.set_num_threads(rank.threads)
+    numpy.random.seed(None)
+    if rank.device != "cpu":
+        torch.cuda.set_device(torch.device(rank.device))
+    dist.init_process_group(
+        rank.backend,
+        store=dist.FileStore(rank.store, rank.size),
+        rank=rank.rank,
+        world_size=rank.size,
+        timeout=_NO_TIMEOUT,
+    )
+
+    def report(value: Any) -> None:
+        channel.send(Kind.PROGRESS, dumps(value))
+
+    return Comm.world(rank.device, recorder=recorder, reporter=report, timeout=_NO_TIMEOUT)
+
+
+def _run(comm: Comm, kind: int, body: bytearray) -> tuple[int, bytes | memoryview]:
+    """Run one call; the frame that tells how it went."""
+    stage = "arguments"
+    try:
+        sources, path, ref, call = loads(body)
+        _learn_sources(sources)
+        if path is not None:
+            sys.path[:] = path
+        function, args, kwargs = loads(call)
+        stage = "raised"
+        result = function(comm, *args, **kwargs)
+        stage = "result"
+        if kind == Kind.PUT:
+            _kept[ref] = result
+            result = None
+        answer = dumps(result)
+    except SystemExit as error:
+        return Kind.RAISED, dumps(_failure("exited", error))
+    except BaseException as error:
+        return Kind.RAISED, dumps(_failure(stage, error))
+    finally:
+        _flush()
+    return Kind.RETURNED, answer
+
+
+def _learn_sources(sources: dict[str, list[str]]) -> None:
+    """Source of notebook cells, so that tracebacks show their lines."""
+    for name, lines in sources.items():
+        linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+
+
+def _failure(kind: str, error: BaseException) -> Failure:
+    text = "".join(traceback.format_exception(type(error), error, _trim(error.__traceback__)))
+    try:
+        pickled = bytes(dumps(error.with_traceback(None)))
+    except BaseException:
+        pickled = None
+    message = _text_of(error)
+    return Failure(kind, type(error).__name__, message, text, time.monotonic(), pickled)
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "<its message cannot be printed>"
+
+
+def _trim(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame outside this module on."""
+    start = tb
+    while start is not None and start.tb_frame.f_code.co_filename == __file__:
+        start = start.tb_next
+    return start or tb
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            os.write(2, b"output could not be flushed\n")
