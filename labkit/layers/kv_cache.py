@@ -25,7 +25,7 @@ class Step:
         counts: how many of the `T` columns are real; the rest is padding on the right.
         positions_BT: position of each token; padding repeats the last real position.
         first, stop: the cached positions attention has to look at.
-        visible: `[B or 1, 1, T, S]`, S = stop - first, or None where no mask is needed: one new token
+        visible: `[B or 1, 1, T, S]`, S = stop - first; None where no mask is needed: one new token
             each at equal lengths, or fresh prompts, for which plain causal attention is right.
         slots: rows, columns and positions of the real tokens; None when all are at one place.
     """

@@ -131,7 +131,7 @@ class HeadPartition:
     @property
     def is_even(self) -> bool:
         """Whether all ranks hold the same number of query heads."""
-        return self.num_heads % self.tp == 0
+        return self.tp > self.num_kv_heads or self.num_kv_heads % self.tp == 0
 
     def kv_owner(self, rank: int) -> int:
         """The first KV head that `rank` holds: `rank * kv_heads // tp` unless heads are uneven."""
