@@ -1,0 +1,48 @@
+"""The oldest versions that pyproject.toml admits really work (torch aside: its build is local)."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.environment import REPOSITORY, committed_copy, fresh_environment
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+SMOKE = """
+import numpy, torch
+from labkit.models.library import resolve
+from labkit.models.llama import load_model
+from labkit.ranks import RankPool
+
+def greedy(comm, path):
+    model = load_model(path, comm)
+    return model.spec.num_layers
+
+if __name__ == "__main__":
+    with RankPool(2) as pool:
+        assert pool.run(lambda comm: comm.all_reduce(torch.ones(3)).tolist()) == [[2.0] * 3] * 2
+        print(pool.run(greedy, str(resolve("tiny"))))
+"""
+
+
+def lowest(requirements: list[str]) -> list[str]:
+    """Each `name>=version` pinned to that version; torch is left to the environment."""
+    pinned = [re.fullmatch(r"([\w-]+)>=([\d.]+)", r) for r in requirements]
+    assert all(pinned), f"a requirement without a plain lower bound in {requirements}"
+    return [f"{m[1]}=={m[2]}" for m in pinned if m and m[1] != "torch"]
+
+
+@pytest.mark.slow_env
+@pytest.mark.timeout(420)
+def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
+    oldest = fresh_environment(tmp_path / "oldest")
+    pins = lowest(PROJECT["dependencies"])
+    oldest.pip("install", "--quiet", *pins, str(committed_copy(tmp_path / "checkout")))
+    installed = oldest.versions()
+    for pin in pins:
+        name, bound = pin.split("==")
+        assert installed[name.lower()].startswith(bound), f"{pin}: {installed[name.lower()]}"
+    (tmp_path / "smoke.py").write_text(SMOKE)
+    assert oldest.run("smoke.py", cwd=tmp_path).strip()
