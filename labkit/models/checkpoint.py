@@ -59,7 +59,7 @@ class Checkpoint(ABC):
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer that belongs to these weights."""
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in set(self.names())
 
     def validate(self) -> None:

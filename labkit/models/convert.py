@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
 
+from labkit.models.fetch import PROVENANCE, sha256_of, write_json
 from labkit.models.gguf import GGUFCheckpoint
-
-PROVENANCE = "provenance.json"
 
 _ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
@@ -75,14 +72,3 @@ def _tokenizer_config(checkpoint: GGUFCheckpoint) -> dict[str, Any]:
     if template is not None:
         config["chat_template"] = template
     return config
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """One JSON object, indented, with a final newline."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

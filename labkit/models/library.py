@@ -13,9 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.models.checkpoint import CheckpointError
-from labkit.models.convert import PROVENANCE
-from labkit.models.fetch import FetchError, HubSource, LocalSource, Say, Source, WheelSource
+from labkit.models.fetch import (
+    PROVENANCE,
+    FetchError,
+    HubSource,
+    LocalSource,
+    Say,
+    Source,
+    WheelSource,
+)
 
 _PARTIAL = ".partial-"
 
@@ -173,7 +179,7 @@ def _install(
             if directory.exists():
                 shutil.rmtree(directory)  # incomplete, or is_present would have said so
             os.replace(whole, directory)
-        except (FetchError, CheckpointError, OSError) as error:
+        except (FetchError, ValueError, OSError) as error:
             failures.append(f"{source.title}: {error}")
         else:
             say(f"{model.name} is here after {time.monotonic() - started:.0f} s.")

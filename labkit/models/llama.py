@@ -46,10 +46,13 @@ class DecoderLayer(nn.Module):
         self, spec: ModelSpec, comm: Comm, heads: HeadPartition, *, dtype: torch.dtype
     ) -> None:
         super().__init__()
-        norm = {"dtype": dtype, "device": comm.device}
-        self.input_layernorm = RMSNorm(spec.hidden_size, spec.rms_norm_eps, **norm)
+
+        def norm() -> RMSNorm:
+            return RMSNorm(spec.hidden_size, spec.rms_norm_eps, dtype=dtype, device=comm.device)
+
+        self.input_layernorm = norm()
         self.self_attn = GQAttention(spec, comm, heads, dtype=dtype)
-        self.post_attention_layernorm = RMSNorm(spec.hidden_size, spec.rms_norm_eps, **norm)
+        self.post_attention_layernorm = norm()
         self.mlp = SwiGLU(
             spec.hidden_size, spec.intermediate_size, comm, bias=spec.mlp_bias, dtype=dtype
         )

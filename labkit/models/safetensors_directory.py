@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class SafetensorsDirectory(Checkpoint):
         config = self.path / "config.json"
         if not config.is_file():
             raise CheckpointError(f"{self.path} holds no config.json; is it a model directory?")
-        self.spec = ModelSpec.from_hf(read_json(config))
+        self.spec = _with_generation_config(ModelSpec.from_hf(read_json(config)), self.path)
         self._entries = {
             name: entry for file in _weight_files(self.path) for name, entry in _header(file)
         }
@@ -55,7 +55,7 @@ class SafetensorsDirectory(Checkpoint):
     def names(self) -> Iterable[str]:
         return self._entries.keys()
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._entries
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -98,6 +98,16 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds a JSON {type(value).__name__}, not an object")
     return value
+
+
+def _with_generation_config(spec: ModelSpec, directory: Path) -> ModelSpec:
+    """Chat models often name further ending tokens in generation_config.json alone."""
+    file = directory / "generation_config.json"
+    more = read_json(file).get("eos_token_id") if file.is_file() else None
+    if more is None:
+        return spec
+    ids = [more] if isinstance(more, int) else list(more)
+    return replace(spec, eos_token_ids=tuple(dict.fromkeys([*spec.eos_token_ids, *ids])))
 
 
 def _weight_files(directory: Path) -> list[Path]:
