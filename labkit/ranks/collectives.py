@@ -46,8 +46,13 @@ def all_gather(x: Tensor, dim: int, group: dist.ProcessGroup) -> Tensor:
 def reduce_scatter(x: Tensor, dim: int, op: str, group: dist.ProcessGroup) -> Tensor:
     """Reduce over the group, keep my part of `dim`."""
     parts = torch.stack(x.to(sum_dtype(x.dtype)).tensor_split(group.size(), dim))
-    mine = torch.empty_like(parts[0])
-    _reduce_scatter(mine.view(-1), parts.view(-1), _reduce_op(op, x.dtype), group=group)
+    reduce_op = _reduce_op(op, x.dtype)
+    if reduce_op == dist.ReduceOp.SUM or x.is_cuda:
+        mine = torch.empty_like(parts[0])
+        _reduce_scatter(mine.view(-1), parts.view(-1), reduce_op, group=group)
+    else:  # gloo's reduce_scatter in torch 2.6 sums whatever it is asked for
+        dist.all_reduce(parts, reduce_op, group=group)
+        mine = parts[group.rank()]
     if op == "avg":
         mine /= group.size()
     return mine.to(x.dtype)

@@ -96,7 +96,9 @@ class Comm:
                 "there is no process group yet: run this through RankPool or `labkit run`, "
                 "or use Comm.solo() for one rank"
             )
-        return cls(
+        if dist.get_world_size() == 1:
+            return cls.solo(device, name="world", recorder=recorder, reporter=reporter)
+        comm = cls(
             dist.group.WORLD,
             name="world",
             ranks=range(dist.get_world_size()),
@@ -105,6 +107,8 @@ class Comm:
             reporter=reporter,
             timeout=timeout,
         )
+        comm._connect()
+        return comm
 
     def __repr__(self) -> str:
         return f"Comm({self.name!r}, rank {self.rank} of {self.size}, {self.device})"
@@ -235,7 +239,7 @@ class Comm:
             group = self._new_group(members) if len(members) > 1 else None
             if self.rank in members:
                 mine, my_group = members, group
-        return Comm(
+        comm = Comm(
             my_group,
             name=name,
             ranks=[self.ranks[member] for member in mine],
@@ -244,6 +248,8 @@ class Comm:
             reporter=self._reporter,
             timeout=self._timeout,
         )
+        comm._connect()
+        return comm
 
     def report(self, value: Any) -> None:
         """Tell whoever launched the ranks (`on_progress` of RankPool); nobody listening: no-op."""
@@ -265,6 +271,11 @@ class Comm:
             yield
         finally:
             self._recorder.leave()
+
+    def _connect(self) -> None:
+        """Meet once: NCCL connects a group at its first operation, which needs every rank."""
+        if self._group is not None and self.device.type == "cuda":
+            dist.barrier(self._group, device_ids=[self.device.index or 0])
 
     def _agree_on(self, plan: str) -> None:
         """Every rank must pass the same `plan`, or the groups made from it would never meet."""
