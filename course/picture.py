@@ -29,7 +29,7 @@ class Picture:
         self, include: object = None, exclude: object = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         image = base64.b64encode(self.png).decode("ascii")
-        alt = {"image/png": {"width": self.width, "alt": self.title}}
+        alt = {"image/png": {"width": self.width, "alt": repr(self)}}
         return {"image/png": image, "text/plain": repr(self)}, alt
 
 

@@ -1,0 +1,45 @@
+"""How long an all-reduce takes, by the size of what it reduces."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from labkit.ranks.comm import Comm
+
+
+@dataclass(frozen=True)
+class CollectiveTime:
+    """Median seconds of one collective among `ranks` ranks on `payload_bytes` per rank."""
+
+    ranks: int
+    payload_bytes: int
+    seconds: float
+
+
+def time_all_reduce(
+    comm: Comm, payload_bytes: Sequence[int], repeats: int = 20
+) -> list[CollectiveTime]:
+    """On every rank: all-reduce fp32 tensors of the given sizes, which are multiples of 4.
+
+    A repeat lasts from a barrier to the end on the slowest rank, so every rank returns the same.
+    """
+    return [CollectiveTime(comm.size, size, _median(comm, size, repeats)) for size in payload_bytes]
+
+
+def _median(comm: Comm, size: int, repeats: int) -> float:
+    x = torch.ones(size // 4, dtype=torch.float32, device=comm.device)
+    seconds = torch.empty(repeats, dtype=torch.float64, device=comm.device)
+    comm.all_reduce(x)
+    for repeat in range(repeats):
+        comm.barrier()
+        start = time.perf_counter()
+        comm.all_reduce(x)
+        if x.is_cuda:
+            torch.cuda.synchronize()
+        seconds[repeat] = time.perf_counter() - start
+    return statistics.median(comm.all_reduce(seconds, op="max").tolist())
