@@ -1,1 +1,1 @@
-"""Real ranks: processes, the collectives between them, and what they were doing when it went wrong."""
+"""Real ranks: processes, the collectives between them, and what they did when it went wrong."""

@@ -1,4 +1,4 @@
-"""One call on all ranks: wait for the results, and notice at once when they cannot come."""
+"""One call on all ranks: wait for the results, and notice soon when they cannot come."""
 
 from __future__ import annotations
 
@@ -6,53 +6,106 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from labkit.ranks.processes import Closed, Ranks
-from labkit.ranks.report import RankError, RankTimeout
+from labkit.ranks import diagnosis
+from labkit.ranks.deadlock import Deadlock, find_deadlock
+from labkit.ranks.diagnosis import Died, Outcome, Returned
+from labkit.ranks.processes import Closed, Frame, Ranks
 from labkit.ranks.wire import Kind, loads
-from labkit.ranks.worker import Failure
 
 _TICK_SECONDS = 0.25
+_MAX_OUTPUT_BYTES = 256 << 20
 
 
 class Call:
+    """`send` the call, then ask for its `results`; an exception leaves ranks that must be killed.
+
+    Args:
+        ranks: where to run it.
+        timeout: seconds from now on; None: no limit.
+        grace: seconds that ranks get to finish once one has failed.
+        stall_timeout: seconds without progress after which a certain deadlock ends the call.
+    """
+
     def __init__(
         self, ranks: Ranks, timeout: float | None, grace: float, stall_timeout: float
     ) -> None:
         self.ranks = ranks
         self.timeout = timeout
-        self.deadline = None if timeout is None else time.monotonic() + timeout
+        self.deadline = float("inf") if timeout is None else time.monotonic() + timeout
         self.grace = grace
         self.stall_timeout = stall_timeout
-        self.outcomes: dict[int, Any] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self._first_failure = float("inf")
+        self._picture: object = None
+        self._picture_since = 0.0
 
     def send(self, kind: int, body: bytes | memoryview) -> None:
+        """Send a frame to every rank; one that is dead or does not take it is noticed later."""
         for rank in self.ranks.ranks:
-            rank.channel.send(kind, body)
+            left = self.deadline - time.monotonic()
+            rank.channel.send_within(max(0.01, left), kind, body)
 
     def results(self, on_progress: Callable[[int, Any], None] | None) -> list[Any]:
-        n = len(self.ranks.ranks)
-        failed_at = None
-        while len(self.outcomes) < n:
-            for event in self.ranks.events(_TICK_SECONDS):
-                if isinstance(event, Closed):
-                    self.outcomes.setdefault(event.rank, "died")
-                    failed_at = failed_at or time.monotonic()
-                elif event.kind == Kind.PROGRESS:
-                    if on_progress is not None:
-                        on_progress(event.rank, loads(event.body))
-                elif event.kind == Kind.RAISED:
-                    self.outcomes[event.rank] = loads(event.body)
-                    failed_at = failed_at or time.monotonic()
-                else:
-                    self.outcomes[event.rank] = event
+        """The results in rank order; raises RankError or RankTimeout."""
+        size = len(self.ranks.ranks)
+        next_look = time.monotonic() + _TICK_SECONDS
+        while len(self.outcomes) < size:
+            for event in self.ranks.events(next_look - time.monotonic()):
+                self._hear(event, on_progress)
             now = time.monotonic()
-            if failed_at and now > failed_at + self.grace:
+            if now > self._first_failure + self.grace:
                 break
-            if self.deadline and now > self.deadline:
-                raise RankTimeout(f"timeout after {self.timeout} s")
-        for rank, outcome in self.outcomes.items():
-            if outcome == "died":
-                raise RankError(f"rank {rank} died")
-            if isinstance(outcome, Failure):
-                raise RankError(f"rank {rank} failed\n{outcome.traceback}")
-        return [loads(self.outcomes[rank].body) for rank in range(n)]
+            if now > self.deadline:
+                raise diagnosis.timeout(self.ranks, self.outcomes, self.timeout)
+            if now >= next_look:
+                next_look = now + _TICK_SECONDS
+                self._look(now)
+        if self._first_failure < float("inf"):
+            raise diagnosis.failure(self.ranks, self.outcomes)
+        self._check_all_called_the_same()
+        return [self._result(rank) for rank in range(size)]
+
+    def _hear(self, event: Frame | Closed, on_progress: Callable[[int, Any], None] | None) -> None:
+        if isinstance(event, Closed):
+            if event.rank not in self.outcomes:
+                self._failed(event.rank, Died(time.monotonic()))
+        elif event.kind == Kind.PROGRESS:
+            if on_progress is not None:
+                on_progress(event.rank, loads(event.body))
+        elif event.kind == Kind.RAISED:
+            self._failed(event.rank, loads(event.body))
+        else:
+            self.outcomes[event.rank] = Returned(event.body)
+
+    def _failed(self, rank: int, outcome: Outcome) -> None:
+        self.outcomes[rank] = outcome
+        self._first_failure = min(self._first_failure, time.monotonic())
+
+    def _look(self, now: float) -> None:
+        """Look at the ranks from outside: is there a deadlock, or output without end?"""
+        for rank in self.ranks.ranks:
+            if rank.pending_output() > _MAX_OUTPUT_BYTES:
+                raise diagnosis.flood(self.ranks, self.outcomes, rank.rank, _MAX_OUTPUT_BYTES)
+        if self._first_failure < float("inf"):
+            return
+        flights = [rank.flight() for rank in self.ranks.ranks]
+        finished = frozenset(self.outcomes)
+        deadlock = find_deadlock(flights, finished)
+        picture = deadlock and (finished, [flights[rank].counter for rank in deadlock.stuck])
+        if picture != self._picture:
+            self._picture, self._picture_since = picture, now
+        elif deadlock and now - self._picture_since >= self.stall_timeout:
+            raise diagnosis.deadlock(self.ranks, self.outcomes, deadlock)
+
+    def _check_all_called_the_same(self) -> None:
+        """All ranks returned; but a rank that skipped a broadcast leaves its group out of step."""
+        if len({rank.num_records() for rank in self.ranks.ranks}) > 1:
+            flights = [rank.flight() for rank in self.ranks.ranks]
+            deadlock: Deadlock | None = diagnosis.out_of_step(flights)
+            if deadlock is not None:
+                raise diagnosis.deadlock(self.ranks, self.outcomes, deadlock)
+
+    def _result(self, rank: int) -> Any:
+        outcome = self.outcomes[rank]
+        assert isinstance(outcome, Returned)
+        return loads(outcome.body)

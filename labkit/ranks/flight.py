@@ -156,6 +156,11 @@ class FlightRecorder:
         self._words[_IDLE] = 1
 
 
+def num_records(buffer: Any) -> int:
+    """How many collectives, sends and receives a rank has entered so far."""
+    return memoryview(buffer).cast("B")[:FLIGHT_BYTES].cast("Q")[_COUNT]
+
+
 def read_flight(buffer: Any) -> FlightEntry:
     """Read what a rank wrote, from another process, whatever that rank is doing meanwhile.
 

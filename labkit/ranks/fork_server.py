@@ -24,7 +24,7 @@ class ForkServer:
     """The parent's handle on the fork server process (see `labkit/ranks/server.py`)."""
 
     def __init__(self) -> None:
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.main, theirs = socket.socketpair()
         more_path = json.dumps([entry for entry in sys.path if entry])
         environ = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

@@ -41,6 +41,19 @@ def check_size(size: int) -> int:
     return number
 
 
+def check_threads(threads: int) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"{threads!r} threads per rank; want a whole number from 1")
+    return threads
+
+
+def check_seconds(name: str, seconds: float) -> float:
+    """`seconds` as a duration above zero, or an error that names the argument."""
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise ValueError(f"{name} of {seconds!r}; want seconds above 0")
+    return float(seconds)
+
+
 def place(size: int, backend: str | None) -> Placement:
     """NCCL when there is a GPU for every rank, else gloo on the CPU.
 

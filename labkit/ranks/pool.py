@@ -14,10 +14,21 @@ from typing import Any
 
 from labkit.ranks.call import Call
 from labkit.ranks.output import show_output
-from labkit.ranks.placement import Placement, check_size, environment, place
+from labkit.ranks.placement import (
+    Placement,
+    check_seconds,
+    check_size,
+    check_threads,
+    environment,
+    place,
+)
 from labkit.ranks.processes import Ranks
 from labkit.ranks.wire import Kind, dumps
 from labkit.ranks.worker import kept
+
+
+class RankRefError(RuntimeError):
+    """A RankRef was used where, or when, the ranks do not have what it stands for."""
 
 
 class RankRef:
@@ -41,11 +52,13 @@ class RankRef:
     def __reduce__(self) -> Any:
         pool = _calling.pool
         if pool is None or pool is not self._pool():
-            raise TypeError(f"{self!r} lives on the ranks of its pool: pass it to that pool's run")
+            raise RankRefError(
+                f"{self!r} lives on the ranks of its pool: pass it to run or put of that pool"
+            )
         if not self.is_alive():
-            raise RuntimeError(
-                f"{self!r} is gone: the pool has restarted its ranks since. "
-                "Make it again with pool.put"
+            raise RankRefError(
+                f"{self!r} is gone, because the pool has started new ranks since; "
+                "make it again with pool.put"
             )
         return kept, (self._number,)
 
@@ -90,8 +103,11 @@ class RankPool:
         self.grace = grace
         self.stall_timeout = stall_timeout
         self.start_timeout = start_timeout
+        for name in ("timeout", "grace", "stall_timeout", "start_timeout"):
+            if (value := getattr(self, name)) is not None:
+                check_seconds(name, value)
         self._placement: Placement = place(self.size, backend)
-        self._threads = threads_per_rank
+        self._threads = check_threads(threads_per_rank)
         self._check_collectives = check_collectives
         self._ranks: Ranks | None = None
         self._closed = False
@@ -126,7 +142,9 @@ class RankPool:
         """
         return self._call(Kind.CALL, fn, args, kwargs, timeout, on_progress, None)
 
-    def put(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RankRef:
+    def put(
+        self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any
+    ) -> RankRef:
         """Call `fn(comm, *args, **kwargs)` on every rank; each rank keeps its own result.
 
         The reference returned stands for what each rank keeps, as an argument of `run` and `put`.
@@ -134,7 +152,7 @@ class RankPool:
         """
         self._numbers += 1
         number = self._numbers
-        self._call(Kind.PUT, fn, args, kwargs, None, None, number)
+        self._call(Kind.PUT, fn, args, kwargs, timeout, None, number)
         assert self._ranks is not None
         ref = RankRef(self, self._ranks, number, getattr(fn, "__qualname__", repr(fn)))
         weakref.finalize(ref, self._to_free.append, number).atexit = False
@@ -181,7 +199,8 @@ class RankPool:
             ranks = self._started()
             body = self._pack(fn, args, kwargs, number)
             try:
-                call = Call(ranks, timeout or self.timeout, self.grace, self.stall_timeout)
+                seconds = self.timeout if timeout is None else check_seconds("timeout", timeout)
+                call = Call(ranks, seconds, self.grace, self.stall_timeout)
                 for ref in self._numbers_to_free():
                     call.send(Kind.FREE, dumps(ref))
                 call.send(kind, body)
@@ -237,12 +256,10 @@ class RankPool:
         kwargs: dict[str, Any],
         number: int | None,
     ) -> bytes | memoryview:
-        """The call as bytes; whatever cannot be pickled is refused here, before anything is sent."""
-        if not callable(fn):
-            raise TypeError(f"run and put want a function first, not {fn!r}")
+        """The call as bytes; what cannot be pickled is refused here, before anything is sent."""
         _calling.pool = self
         try:
-            call = dumps((fn, args, kwargs))
+            call = _dumps_call(fn, args, kwargs)
         finally:
             _calling.pool = None
         path = list(sys.path) if sys.path != self._path else None
@@ -258,6 +275,28 @@ class RankPool:
         }
         self._sources.update(new)
         return new
+
+
+def _dumps_call(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bytes | memoryview:
+    if not callable(fn):
+        raise TypeError(f"run and put want a function first, not {fn!r}")
+    try:
+        return dumps((fn, args, kwargs))
+    except RankRefError:
+        raise
+    except Exception as whole:
+        parts = [("the function", fn), *((f"argument {i}", a) for i, a in enumerate(args, 1))]
+        parts += [(f"argument {name}", value) for name, value in kwargs.items()]
+        for name, part in parts:
+            try:
+                dumps(part)
+            except Exception as error:
+                raise TypeError(
+                    f"{name} ({type(part).__name__}) cannot be sent to the ranks: {error}"
+                ) from None
+        raise TypeError(f"the call cannot be sent to the ranks: {whole}") from None
 
 
 def run_ranks(fn: Callable[..., Any], n: int, *args: Any, **kwargs: Any) -> list[Any]:

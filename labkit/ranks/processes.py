@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from labkit.ranks import server as protocol
-from labkit.ranks.flight import FLIGHT_BYTES, FlightEntry, read_flight
+from labkit.ranks.flight import FLIGHT_BYTES, FlightEntry, num_records, read_flight
 from labkit.ranks.fork_server import StartError, fork_server
 from labkit.ranks.wire import Channel, Kind
 from labkit.ranks.worker import Settings
@@ -69,6 +69,13 @@ class Rank:
     def flight(self) -> FlightEntry:
         return read_flight(self.memory)
 
+    def num_records(self) -> int:
+        return num_records(self.memory)
+
+    def pending_output(self) -> int:
+        """Bytes printed and not shown yet."""
+        return os.fstat(self.output.fileno()).st_size - self._shown
+
     def new_output(self) -> bytes:
         """What the rank printed since this was called last."""
         text = _read(self.output, self._shown)
@@ -100,20 +107,23 @@ class Ranks:
     ) -> None:
         self.folder = tempfile.mkdtemp(prefix="labkit-ranks-")
         try:
-            self.server = fork_server().open_pool(self.folder)
+            self.forker = fork_server()
+            self.server = self.forker.open_pool(self.folder)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         self.ranks: list[Rank] = []
         self.selector = selectors.DefaultSelector()
-        self.finalizer = weakref.finalize(self, _close, self.server, self.ranks, self.selector)
         self.owner = os.getpid()
+        self.finalizer = weakref.finalize(
+            self, _close, self.server, self.ranks, self.selector, self.owner
+        )
         _alive.add(self)
         try:
             self.selector.register(self.server, selectors.EVENT_READ)
-            for rank in range(size):
-                self.ranks.append(Rank(rank))
-                self.selector.register(self.ranks[-1].channel, selectors.EVENT_READ, rank)
+            for number in range(size):
+                self.ranks.append(Rank(number))
+                self.selector.register(self.ranks[-1].channel, selectors.EVENT_READ, number)
             for rank in self.ranks:
                 settings = Settings(
                     rank=rank.rank,
@@ -143,7 +153,7 @@ class Ranks:
         try:
             protocol.send(self.server, message, rank.fds())
         except OSError:
-            raise StartError(fork_server().what_went_wrong()) from None
+            raise StartError(self.forker.what_went_wrong()) from None
         rank.theirs.close()
         rank.flight_file.close()
 
@@ -155,6 +165,8 @@ class Ranks:
             if left <= 0:
                 raise StartError(f"ranks {sorted(missing)} were not ready after {timeout:g} s")
             for event in self.events(left):
+                if isinstance(event, Closed) and not self.forker.is_alive():
+                    raise StartError(self.forker.what_went_wrong())
                 if isinstance(event, Closed) or event.kind == Kind.RAISED:
                     said = self.ranks[event.rank].new_output().decode(errors="replace")
                     raise StartError(f"rank {event.rank} could not start:\n{said}")
@@ -219,13 +231,26 @@ class Ranks:
         self.finalizer()
 
 
-def _close(server: socket.socket, ranks: list[Rank], selector: selectors.BaseSelector) -> None:
-    with contextlib.suppress(OSError):
-        server.shutdown(socket.SHUT_RDWR)  # also reaches copies in forks of this process
+def _close(
+    server: socket.socket, ranks: list[Rank], selector: selectors.BaseSelector, owner: int
+) -> None:
+    if os.getpid() == owner:
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)  # also reaches copies in forks of this process
     server.close()
     selector.close()
     for rank in ranks:
         rank.close()
+
+
+def _forget_all() -> None:
+    """In a fork of this process: the ranks belong to the original."""
+    for ranks in list(_alive):
+        ranks.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def _append_file() -> IO[bytes]:

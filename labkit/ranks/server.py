@@ -220,8 +220,9 @@ def start_rank(message: dict[str, Any], fds: list[int]) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        stream = open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        setattr(sys, name, stream)
     with contextlib.suppress(OSError):
         os.chdir(message["cwd"])
     os.environ.clear()

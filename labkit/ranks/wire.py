@@ -38,8 +38,8 @@ class _Pickler(cloudpickle.Pickler):
         if obj.is_meta or obj.is_quantized:
             return super().reducer_override(obj)
         plain = obj.detach().resolve_conj().resolve_neg().cpu().contiguous()
-        data = pickle.PickleBuffer(plain.reshape(-1).view(torch.uint8).numpy())
-        return _tensor, (data, obj.dtype, tuple(obj.shape), obj.requires_grad)
+        data: Any = plain.reshape(-1).view(torch.uint8).numpy()
+        return _tensor, (pickle.PickleBuffer(data), obj.dtype, tuple(obj.shape), obj.requires_grad)
 
 
 def _code(constructor: Any, parts: tuple[Any, ...], filename: str) -> CodeType:
@@ -88,6 +88,16 @@ class Channel:
         else:
             self.sock.sendall(header)
             self.sock.sendall(body)
+
+    def send_within(self, seconds: float, kind: int, body: bytes | memoryview = b"") -> None:
+        """Like `send`, but gives up silently when the other side is gone or takes nothing."""
+        self.sock.settimeout(None if seconds == float("inf") else seconds)
+        try:
+            self.send(kind, body)
+        except OSError:
+            pass
+        finally:
+            self.sock.settimeout(None)
 
     def frames(self) -> Iterator[tuple[int, bytearray]]:
         """The whole frames that have arrived, after one read of the socket.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import linecache
 import mmap
@@ -14,7 +15,7 @@ import traceback
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 import torch
@@ -22,11 +23,13 @@ import torch.distributed as dist
 
 from labkit.ranks.comm import Comm
 from labkit.ranks.flight import FLIGHT_BYTES, FlightRecorder
+from labkit.ranks.stack import user_frames
 from labkit.ranks.wire import Channel, Kind, dumps, loads
 
 # The pool's own deadline ends a call; torch's would only hide what happened behind a later error.
 _NO_TIMEOUT = timedelta(days=7)
 
+_libc = ctypes.CDLL(None)
 _kept: dict[int, Any] = {}
 
 
@@ -51,10 +54,11 @@ class Settings:
 class Failure:
     """How a call failed on one rank, in plain data that any process can unpickle."""
 
-    kind: str  # "raised", "exited" (sys.exit), "arguments", "result"
+    kind: Literal["raised", "exited"]  # exited: sys.exit
     type_name: str
     message: str
-    traceback: str
+    traceback: str  # "" when none of the frames is the user's
+    stack: str  # where in the user's code
     moment: float  # time.monotonic()
     exception: bytes | None  # pickled, if it can be
 
@@ -62,6 +66,7 @@ class Failure:
 def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str, Any]) -> None:
     """Run one rank. `settings` are those of `Settings`; returns when the parent is gone."""
     faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True, chain=False)
+    faulthandler.enable(file=stack_fd, all_threads=True)
     rank = Settings(**settings)
     channel = Channel(sock)
     recorder = FlightRecorder(mmap.mmap(flight_fd, FLIGHT_BYTES))
@@ -101,27 +106,47 @@ def _join(rank: Settings, channel: Channel, recorder: FlightRecorder) -> Comm:
 
 def _run(comm: Comm, kind: int, body: bytearray) -> tuple[int, bytes | memoryview]:
     """Run one call; the frame that tells how it went."""
-    stage = "arguments"
     try:
-        sources, path, ref, call = loads(body)
+        sources, path, number, call = loads(body)
         _learn_sources(sources)
         if path is not None:
             sys.path[:] = path
-        function, args, kwargs = loads(call)
-        stage = "raised"
+        function, args, kwargs = _unpack(call)
         result = function(comm, *args, **kwargs)
-        stage = "result"
         if kind == Kind.PUT:
-            _kept[ref] = result
+            _kept[number] = result
             result = None
-        answer = dumps(result)
+        answer = _pack(result)
     except SystemExit as error:
         return Kind.RAISED, dumps(_failure("exited", error))
     except BaseException as error:
-        return Kind.RAISED, dumps(_failure(stage, error))
+        return Kind.RAISED, dumps(_failure("raised", error))
     finally:
         _flush()
     return Kind.RETURNED, answer
+
+
+def _unpack(call: bytes) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    try:
+        return loads(call)
+    except Exception as error:
+        raise TypeError(
+            f"the function or an argument cannot be rebuilt on the rank: {_line_of(error)}"
+        ) from error
+
+
+def _pack(result: Any) -> bytes | memoryview:
+    try:
+        return dumps(result)
+    except Exception as error:
+        raise TypeError(
+            f"a result of type {type(result).__name__} cannot be sent back from the rank "
+            f"({_line_of(error)}): return plain data, or keep it on the ranks with pool.put"
+        ) from None
+
+
+def _line_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_text_of(error)}"
 
 
 def _learn_sources(sources: dict[str, list[str]]) -> None:
@@ -130,14 +155,24 @@ def _learn_sources(sources: dict[str, list[str]]) -> None:
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
 
 
-def _failure(kind: str, error: BaseException) -> Failure:
-    text = "".join(traceback.format_exception(type(error), error, _trim(error.__traceback__)))
+def _failure(kind: Literal["raised", "exited"], error: BaseException) -> Failure:
+    tb = _trim(error.__traceback__)
+    text = "".join(traceback.format_exception(type(error), error, tb)) if tb else ""
+    places = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(tb)]
     try:
         pickled = bytes(dumps(error.with_traceback(None)))
     except BaseException:
         pickled = None
     message = _text_of(error)
-    return Failure(kind, type(error).__name__, message, text, time.monotonic(), pickled)
+    return Failure(
+        kind=kind,
+        type_name=type(error).__name__,
+        message=message,
+        traceback=text,
+        stack=user_frames(places),
+        moment=time.monotonic(),
+        exception=pickled,
+    )
 
 
 def _text_of(error: BaseException) -> str:
@@ -149,13 +184,14 @@ def _text_of(error: BaseException) -> str:
 
 def _trim(tb: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame outside this module on."""
-    start = tb
-    while start is not None and start.tb_frame.f_code.co_filename == __file__:
-        start = start.tb_next
-    return start or tb
+    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+        tb = tb.tb_next
+    return tb
 
 
 def _flush() -> None:
+    """Empty Python's and the C library's output buffers."""
+    _libc.fflush(None)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
