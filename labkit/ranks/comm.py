@@ -176,13 +176,20 @@ class Comm:
             came = checks.check_splits("output_splits", output_splits, self.size)
             checks.check_own_split(self.rank, sent, came)
         elif input_splits is not None:
-            came = self.all_to_all(torch.tensor(sent, device=self.device)).tolist()
+            came = self.exchange_counts(x, sent)
         else:
             came = sent
         if self._group is None:
             return x.clone()
         with self._noted("all_to_all", x):
             return collectives.all_to_all(x.detach(), sent, came, self._group)
+
+    def exchange_counts(self, x: Tensor, input_splits: Sequence[int]) -> list[int]:
+        """The `output_splits` that go with these `input_splits` of `x`: one small all-to-all."""
+        self._check("all_to_all", x)
+        checks.normal_dim("all_to_all", x, 0)
+        sent = checks.check_splits("input_splits", input_splits, self.size, x.shape[0])
+        return self.all_to_all(torch.tensor(sent, device=self.device)).tolist()
 
     def barrier(self) -> None:
         """Wait until every rank of the group is here."""
