@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import sys
@@ -28,13 +29,18 @@ _PARTIAL = ".partial-"
 
 @dataclass(frozen=True)
 class KnownModel:
-    """One model by name. `disk_bytes` is what fetching it needs, downloads included."""
+    """One model by name.
+
+    `disk_bytes` is what fetching it needs, downloads included. `config` lists values of its
+    config.json that a source must agree with.
+    """
 
     name: str
     title: str
     license: str
     sources: tuple[Source, ...] = ()
     disk_bytes: int = 0
+    config: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_packaged(self) -> bool:
@@ -58,6 +64,7 @@ _MODELS = (
             HubSource("HuggingFaceTB/SmolLM2-135M-Instruct"),
         ),
         disk_bytes=750_000_000,
+        config=(("num_hidden_layers", 30), ("hidden_size", 576), ("vocab_size", 49152)),
     ),
 )
 
@@ -176,6 +183,7 @@ def _install(
             whole.mkdir()
             work.mkdir()
             source.write(whole, work, say, timeout)
+            _check_config(model, whole)
             if directory.exists():
                 shutil.rmtree(directory)  # incomplete, or is_present would have said so
             os.replace(whole, directory)
@@ -190,6 +198,16 @@ def _install(
         f"{model.name} could not be fetched ({'; '.join(failures)}). "
         "Everything also runs with the model called tiny, which needs no fetching"
     )
+
+
+def _check_config(model: KnownModel, directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    for field, expected in model.config:
+        if config.get(field) != expected:
+            raise FetchError(
+                f"this is not {model.name}: its {field} is {config.get(field)} where "
+                f"{model.name} has {expected}"
+            )
 
 
 @contextmanager

@@ -78,7 +78,10 @@ class TextStream:
 
     def push(self, ids: int | Iterable[int]) -> str:
         """Add one or more ids; returns the text that became final, perhaps none."""
-        self._ids.extend([ids] if isinstance(ids, int) else ids)
+        return "".join(map(self._push_one, [ids] if isinstance(ids, int) else ids))
+
+    def _push_one(self, token_id: int) -> str:
+        self._ids.append(token_id)
         before, after = self._texts()
         if after.endswith(_INCOMPLETE) or len(after) <= len(before):
             return ""
