@@ -58,6 +58,6 @@ def _told(events: list[TraceEvent]) -> str:
 
 def _skipped(left: list[TraceEvent], right: list[TraceEvent]) -> bool:
     """Whether `right` goes on as `left` does after its first event."""
-    keys, others = [_key(event) for event in left], [_key(event) for event in right]
-    length = min(len(keys) - 1, len(others))
-    return bool(keys) and keys[1 : 1 + length] == others[:length] and len(others) < len(keys) + 1
+    following, others = [_key(event) for event in left[1:]], [_key(event) for event in right]
+    length = min(len(following), len(others))
+    return length > 0 and following[:length] == others[:length]
