@@ -67,6 +67,8 @@ class MergedColumnParallelLinear(nn.Module):
 
     def load(self, source: WeightSource, *names: str) -> None:
         """Read this rank's rows of `{name}.weight` (and `.bias`), one name for each part."""
+        if len(names) != len(self.out_sizes):
+            raise ValueError(f"{len(self.out_sizes)} parts need a name each, got {list(names)}")
         read = partial(read_part, source, dtype=self.dtype, device=self.device)
         parts = list(zip(names, self.out_sizes, self.local_rows, strict=True))
         weights = [

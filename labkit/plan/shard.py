@@ -244,6 +244,28 @@ def partition_vocab(
     return VocabPartition(vocab_size, pad_vocab(vocab_size, tp, multiple=multiple, rule=rule), tp)
 
 
+def vocab_moves(old: VocabPartition, new: VocabPartition) -> tuple[tuple[int, int, range], ...]:
+    """How the rows of one partition become those of another: `(old rank, new rank, rows)`.
+
+    Rows are token ids. Padding stays behind: its amount belongs to a partition, not to a model.
+
+    Raises:
+        PartitionError: the two partitions are of different vocabularies.
+    """
+    if old.vocab_size != new.vocab_size:
+        raise PartitionError(
+            [f"vocabularies of {old.vocab_size} and {new.vocab_size} tokens are not the same"]
+        )
+    moves = []
+    for source in range(old.tp):
+        for target in range(new.tp):
+            held, wanted = old.real_rows(source), new.real_rows(target)
+            rows = range(max(held.start, wanted.start), min(held.stop, wanted.stop))
+            if rows:
+                moves.append((source, target, rows))
+    return tuple(moves)
+
+
 def _require_degree(parts: int, what: str) -> None:
     if parts < 1:
         raise PartitionError([f"{what} must be at least 1, not {parts}"])

@@ -1,7 +1,5 @@
 """Case A8: a vocabulary that is a multiple of 64, over 24 ranks (sglang issue 31799)."""
 
-import pytest
-
 from labkit.plan.shard import pad_vocab, partition_vocab
 
 
@@ -22,9 +20,5 @@ def test_padding_wider_than_a_shard_empties_the_last_ranks():
     assert [len(vocab.real_rows(rank)) for rank in range(8)] == [16] * 6 + [4, 0]
 
 
-@pytest.mark.parametrize(
-    ("vocab_size", "tp", "padded"),
-    [(129280, 24, 129288), (32001, 2, 32002), (250682, 8, 250688), (151669, 4, 151672)],
-)
-def test_without_a_multiple_the_padding_is_minimal(vocab_size, tp, padded):
-    assert pad_vocab(vocab_size, tp, multiple=1) == padded
+def test_without_a_multiple_the_padding_is_minimal():
+    assert pad_vocab(129280, 24, multiple=1) == 129288

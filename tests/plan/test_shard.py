@@ -62,7 +62,9 @@ def test_every_head_partition_up_to_64_heads_is_consistent_or_refused():
         for num_kv_heads in (d for d in range(1, num_heads + 1) if num_heads % d == 0):
             for uneven in (False, True):
                 legal = {
-                    tp for tp in range(1, 65) if check_heads(num_heads, num_kv_heads, tp, uneven)
+                    tp
+                    for tp in range(1, num_heads + 3)
+                    if check_heads(num_heads, num_kv_heads, tp, uneven)
                 }
                 assert 1 in legal
                 assert max(legal) <= num_heads
@@ -195,3 +197,20 @@ def test_long_lists_of_legal_degrees_stay_readable():
     assert len(refused.value.legal) > 12
     assert "1, 2, 3, 4, 6, 7, 8, 11" in str(refused.value)
     assert str(refused.value).endswith("... 29568")
+
+
+@given(st.integers(1, 200), st.integers(1, 9), st.integers(1, 9), st.integers(1, 40))
+def test_moving_a_vocabulary_moves_every_token_once(vocab_size, old_tp, new_tp, multiple):
+    old = shard.partition_vocab(vocab_size, old_tp, multiple=multiple, rule="product")
+    new = shard.partition_vocab(vocab_size, new_tp, multiple=1)
+    moved = []
+    for source, target, rows in shard.vocab_moves(old, new):
+        assert {old.owner(row) for row in rows} == {source}
+        assert {new.owner(row) for row in rows} == {target}
+        moved += rows
+    assert sorted(moved) == list(range(vocab_size))
+
+
+def test_different_vocabularies_are_not_moved_into_each_other():
+    with pytest.raises(PartitionError, match="100 and 101 tokens"):
+        shard.vocab_moves(shard.partition_vocab(100, 2), shard.partition_vocab(101, 2))
