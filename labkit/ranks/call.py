@@ -47,6 +47,7 @@ class Call:
 
     def results(self, on_progress: Callable[[int, Any], None] | None) -> list[Any]:
         """The results in rank order; raises RankError or RankTimeout."""
+        __tracebackhide__ = True
         size = len(self.ranks.ranks)
         next_look = time.monotonic() + _TICK_SECONDS
         while len(self.outcomes) < size:
@@ -88,6 +89,7 @@ class Call:
                 raise diagnosis.flood(self.ranks, self.outcomes, rank.rank, _MAX_OUTPUT_BYTES)
         if self._first_failure < float("inf"):
             return
+        __tracebackhide__ = True
         flights = [rank.flight() for rank in self.ranks.ranks]
         finished = frozenset(self.outcomes)
         deadlock = find_deadlock(flights, finished)

@@ -5,7 +5,7 @@ collective, one flag when it leaves. The parent process maps the same memory, so
 collective a rank waits in without the rank's help, even when that rank sits inside C code or was
 killed a moment ago.
 
-Memory of one rank (`FLIGHT_BYTES`): two 8-byte words (records written so far, idle flag), then
+Memory of one rank (`FLIGHT_BYTES`): two 8-byte words (records so far; those before this call), then
 `NUM_RECORDS` records of `RECORD_BYTES`: version (odd while being written), state, length, body.
 """
 
@@ -23,7 +23,7 @@ FLIGHT_BYTES = 64 + NUM_RECORDS * RECORD_BYTES
 
 _WORDS_PER_RECORD = RECORD_BYTES // 8
 _FIRST_RECORD = 8  # words; the header is 64 bytes
-_COUNT, _IDLE = 0, 1  # words of the header
+_COUNT, _BEFORE = 0, 1  # words of the header
 _VERSION, _STATE, _LENGTH, _BODY = 0, 1, 2, 3  # words of a record
 _MAX_BODY = RECORD_BYTES - 8 * _BODY
 _IN, _DONE = 1, 2
@@ -44,7 +44,7 @@ class FlightRecord:
     shape: tuple[int, ...]
     dtype: str
     peer: int | None  # world rank of the other side, or of a broadcast's source
-    seq: int  # 1, 2, ... per group; sends and receives have their own count
+    seq: int  # 1, 2, ... per group and call; sends and receives have their own count
     started: float  # time.monotonic(), the same clock in every process of one machine
     state: State
 
@@ -62,9 +62,9 @@ class FlightRecord:
 
 @dataclass(frozen=True)
 class FlightEntry:
-    """What one rank is doing: its state, its last record, and the records before it (oldest first).
+    """What one rank did in this call: its state, its last record, all records (oldest first).
 
-    `state` is "in" inside a collective, "done" after one, "idle" when no call has used any yet.
+    `state` is "in" inside a collective, "done" after one, "idle" before the call's first.
     `counter` grows by two per collective: once on entering and once on leaving.
     """
 
@@ -144,21 +144,22 @@ class FlightRecorder:
         self._record = record
         self._count += 1
         words[_COUNT] = self._count
-        words[_IDLE] = 0
         return seq
 
     def leave(self) -> None:
         """Note that the operation entered last is over."""
         self._words[self._record + _STATE] = _DONE
 
-    def idle(self) -> None:
-        """Note that a new call begins: no collective of it was entered yet."""
-        self._words[_IDLE] = 1
+    def new_call(self) -> None:
+        """Note that a new call begins: count from 1 again."""
+        self._sequences.clear()
+        self._words[_BEFORE] = self._count
 
 
 def num_records(buffer: Any) -> int:
-    """How many collectives, sends and receives a rank has entered so far."""
-    return memoryview(buffer).cast("B")[:FLIGHT_BYTES].cast("Q")[_COUNT]
+    """How many collectives, sends and receives a rank has entered in this call."""
+    words = memoryview(buffer).cast("B")[:FLIGHT_BYTES].cast("Q")
+    return words[_COUNT] - words[_BEFORE]
 
 
 def read_flight(buffer: Any) -> FlightEntry:
@@ -170,19 +171,16 @@ def read_flight(buffer: Any) -> FlightEntry:
     view = memoryview(buffer).cast("B")[:FLIGHT_BYTES]
     words = view.cast("Q")
     for _ in range(100):
-        count, idle = words[_COUNT], words[_IDLE]
-        oldest = max(0, count - NUM_RECORDS)
+        count, before = words[_COUNT], words[_BEFORE]
+        oldest = max(before, count - NUM_RECORDS)
         records = [_read_record(view, words, index) for index in range(oldest, count)]
         if words[_COUNT] == count:
             break
     history = tuple(record for record in records if record is not None)
     last = history[-1] if history else None
-    if last is None or idle:
-        state: State = "idle"
-    else:
-        state = last.state
-    inside = last is not None and last.state == "in"
-    return FlightEntry(state, 2 * count - inside, last, history, count <= NUM_RECORDS)
+    state: State = "idle" if last is None else last.state
+    counter = 2 * count - (state == "in")
+    return FlightEntry(state, counter, last, history, count - before <= NUM_RECORDS)
 
 
 def _read_record(view: memoryview, words: memoryview, index: int) -> FlightRecord | None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from labkit.ranks.processes import Rank
 
+_MAX_LINES = 2000  # per rank and call
+
 
 def show_output(ranks: Sequence[Rank]) -> None:
     """Write what the ranks printed since the last call to this process's stdout, in one piece."""
@@ -24,4 +26,9 @@ def _lines(text: str) -> list[str]:
     """Lines as a terminal would leave them: what a carriage return overwrote is gone."""
     if not text:
         return []
-    return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.removesuffix("\n").split("\n")]
+    lines = text.removesuffix("\n").split("\n")
+    if len(lines) > _MAX_LINES:
+        half = _MAX_LINES // 2
+        left_out = f"... {len(lines) - 2 * half} lines not shown ..."
+        lines = [*lines[:half], left_out, *lines[-half:]]
+    return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines]

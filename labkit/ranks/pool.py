@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from labkit.ranks.call import Call
+from labkit.ranks.fork_server import fork_server
 from labkit.ranks.output import show_output
 from labkit.ranks.placement import (
     Placement,
@@ -108,6 +109,7 @@ class RankPool:
                 check_seconds(name, value)
         self._placement: Placement = place(self.size, backend)
         self._threads = check_threads(threads_per_rank)
+        fork_server()  # loads torch while the caller goes on
         self._check_collectives = check_collectives
         self._ranks: Ranks | None = None
         self._closed = False
@@ -132,6 +134,8 @@ class RankPool:
     ) -> list[Any]:
         """Call `fn(comm, *args, **kwargs)` on every rank; the results in rank order.
 
+        What the ranks print is shown when the call ends, in rank order, each line with its rank.
+
         Args:
             timeout: seconds for this call; None: the pool's.
             on_progress: called as `on_progress(rank, value)` for each `comm.report(value)`.
@@ -140,6 +144,7 @@ class RankPool:
             RankError: a rank raised, exited or was killed, or the ranks wait for each other.
             RankTimeout: the call took longer than its timeout.
         """
+        __tracebackhide__ = True
         return self._call(Kind.CALL, fn, args, kwargs, timeout, on_progress, None)
 
     def put(
@@ -150,6 +155,7 @@ class RankPool:
         The reference returned stands for what each rank keeps, as an argument of `run` and `put`.
         It is freed on the ranks once the reference is garbage.
         """
+        __tracebackhide__ = True
         self._numbers += 1
         number = self._numbers
         self._call(Kind.PUT, fn, args, kwargs, timeout, None, number)
@@ -191,6 +197,7 @@ class RankPool:
         on_progress: Callable[[int, Any], None] | None,
         number: int | None,
     ) -> list[Any]:
+        __tracebackhide__ = True
         acquired = False
         try:
             acquired = self._lock.acquire(blocking=False)

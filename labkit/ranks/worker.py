@@ -81,7 +81,7 @@ def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str,
         if kind == Kind.FREE:
             _kept.pop(loads(body), None)
         else:
-            recorder.idle()
+            recorder.new_call()
             channel.send(*_run(comm, kind, body))
 
 
@@ -90,6 +90,7 @@ def _join(rank: Settings, channel: Channel, recorder: FlightRecorder) -> Comm:
     numpy.random.seed(None)
     if rank.device != "cpu":
         torch.cuda.set_device(torch.device(rank.device))
+    dist.set_debug_level_from_env()  # torch was loaded before this rank had its environment
     dist.init_process_group(
         rank.backend,
         store=dist.FileStore(rank.store, rank.size),

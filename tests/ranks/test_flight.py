@@ -42,9 +42,19 @@ def test_enter_and_leave_are_seen_with_everything_that_was_noted() -> None:
     recorder.leave()
     entry = read_flight(memory)
     assert (entry.state, entry.counter) == ("done", 2)
-    recorder.idle()
-    assert read_flight(memory).state == "idle"
-    assert read_flight(memory).last == entry.last
+
+
+def test_new_call_counts_from_one_again_and_forgets_the_last() -> None:
+    memory = bytearray(FLIGHT_BYTES)
+    recorder = FlightRecorder(memory)
+    recorder.enter("world", "barrier")
+    recorder.leave()
+    recorder.new_call()
+    entry = read_flight(memory)
+    assert (entry.state, entry.last, entry.last_seq("world", None)) == ("idle", None, 0)
+    assert num_records(memory) == 0
+    assert recorder.enter("world", "barrier") == 1
+    assert len(read_flight(memory).history) == num_records(memory) == 1
 
 
 def test_sequence_numbers_count_per_group_and_sends_apart() -> None:
