@@ -43,7 +43,7 @@ def random_weights(config: dict[str, Any], seed: int = 0) -> dict[str, Tensor]:
     """Every parameter of a config, seeded."""
     generator = torch.Generator().manual_seed(seed)
     return {
-        name: torch.randn(shape, generator=generator) * 0.1
+        name: ("norm" in name) + torch.randn(shape, generator=generator) * 0.1
         for name, shape in parameter_shapes(ModelSpec.from_hf(config)).items()
     }
 

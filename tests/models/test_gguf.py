@@ -15,7 +15,9 @@ from gguf.quants import dequantize, quantize
 
 from labkit.models.checkpoint import CheckpointError, open_checkpoint
 from labkit.models.gguf import GGUFCheckpoint
+from labkit.models.llama import load_model
 from labkit.plan.model import ModelSpec, UnsupportedModelError
+from labkit.ranks.comm import Comm
 
 from .conftest import LLAMA_CONFIG, random_weights
 
@@ -32,6 +34,29 @@ def test_gguf_gives_back_the_weights_it_was_written_from(
     assert set(checkpoint.names()) == set(weights)
     for name, weight in weights.items():
         torch.testing.assert_close(checkpoint.read(name), weight, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    # transformers' reader takes Qwen3's heads to be 128 wide whatever the file says.
+    [LLAMA_CONFIG, QWEN2_CONFIG, QWEN3_CONFIG | {"head_dim": 128}],
+)
+def test_logits_agree_with_transformers_reading_the_same_file(
+    config: dict[str, Any], made_gguf: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    transformers = pytest.importorskip("transformers")
+    path = made_gguf(config, random_weights(config), Kind.Q8_0)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32
+    ).eval()
+    ids = torch.tensor([[5, 290, 17, 44, 203, 9, 9, 120]])
+    model = load_model(path, Comm.solo())
+    ours = model.lm_head.gather(model(ids, model.new_cache(1, 8), all_positions=True))
+    with torch.inference_mode():
+        expected = theirs(ids).logits
+    assert expected.std() > 0.1
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-4)
 
 
 def test_q_and_k_rows_lie_in_another_order_in_the_file(made_gguf: Callable[..., Path]) -> None:

@@ -298,22 +298,25 @@ from labkit.models import convert, library
 from labkit.models.fetch import HubSource
 
 library._MODELS += (library.KnownModel("made-model", "a made model", "none", (HubSource("x/y"),)),)
-marker, pause = Path(sys.argv[2]), float(sys.argv[3])
+writing, go_on = Path(sys.argv[2]), Path(sys.argv[3])
 write_weights = convert.save_file
 
-def save_file_slowly(*args, **kwargs):
-    marker.touch()
-    time.sleep(pause)
+def save_file_when_told(*args, **kwargs):
+    writing.touch()
+    deadline = time.monotonic() + 60
+    while not go_on.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
     write_weights(*args, **kwargs)
 
-convert.save_file = save_file_slowly
+convert.save_file = save_file_when_told
 print(library.fetch("made-model", source=sys.argv[1], say=lambda line: print(line, flush=True)))
 """
 
 
-def start_fetch(gguf: Path, marker: Path, pause: float) -> subprocess.Popen[str]:
+def start_fetch(gguf: Path, writing: Path, go_on: Path) -> subprocess.Popen[str]:
+    """A process that fetches, marks `writing` before the weights and waits for `go_on` there."""
     return subprocess.Popen(
-        [sys.executable, "-c", _FETCH, str(gguf), str(marker), str(pause)],
+        [sys.executable, "-c", _FETCH, str(gguf), str(writing), str(go_on)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ.copy(),
@@ -331,7 +334,7 @@ def test_killed_fetch_leaves_no_half_model_and_can_be_repeated(
     home: Path, gguf: Path, know: Callable[..., None], tmp_path: Path
 ) -> None:
     know(HubSource("nobody/nothing"))
-    process = start_fetch(gguf, tmp_path / "writing", 60)
+    process = start_fetch(gguf, tmp_path / "writing", tmp_path / "never")
     wait_for(tmp_path / "writing")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=10)
@@ -347,12 +350,16 @@ def test_two_processes_may_fetch_at_once(
     home: Path, gguf: Path, know: Callable[..., None], tmp_path: Path
 ) -> None:
     know(HubSource("nobody/nothing"))
-    first = start_fetch(gguf, tmp_path / "first writes", 1.5)
+    go_on = tmp_path / "go on"
+    first = start_fetch(gguf, tmp_path / "first writes", go_on)
     wait_for(tmp_path / "first writes")
-    second = start_fetch(gguf, tmp_path / "second writes", 0)
-    outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
-    assert [first.returncode, second.returncode] == [0, 0]
-    assert "waiting for it" in outputs[1]
+    second = start_fetch(gguf, tmp_path / "second writes", go_on)
+    assert second.stdout is not None
+    assert "waiting for it" in second.stdout.readline()
+    go_on.touch()
+    for process in (first, second):
+        process.communicate(timeout=60)
+        assert process.returncode == 0
     assert not (tmp_path / "second writes").exists(), "the second one converted again"
     assert open_checkpoint(library.resolve(NAME)).spec.num_layers == 2
 
@@ -361,7 +368,7 @@ def test_waiting_for_another_process_has_a_deadline(
     home: Path, gguf: Path, know: Callable[..., None], tmp_path: Path
 ) -> None:
     know(HubSource("nobody/nothing"))
-    process = start_fetch(gguf, tmp_path / "writing", 60)
+    process = start_fetch(gguf, tmp_path / "writing", tmp_path / "never")
     try:
         wait_for(tmp_path / "writing")
         with pytest.raises(FetchError, match="another process has held"):

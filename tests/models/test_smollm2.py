@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from labkit.layers.source import DictSource
 from labkit.models.chat import ChatML
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.generate import complete
@@ -20,6 +21,8 @@ from labkit.plan.layout import LayoutError, legal_tensor_parallel_sizes, validat
 from labkit.plan.model import ModelSpec
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
+
+from .conftest import interleave
 
 TEXT = """The apple tree has been cultivated in central Asia for thousands of years and was brought
 to Europe by traders. Today there are more than 7,500 known kinds of apple, grown for eating raw,
@@ -150,6 +153,29 @@ def test_converted_weights_are_the_codes_of_the_gguf(smollm2: Path) -> None:
     weight = checkpoint.read("model.layers.7.mlp.up_proj.weight", range(0, 64))
     for block in weight.reshape(-1, 32):
         assert len(block.unique()) <= 16
+
+
+def test_text_is_read_well_only_with_q_and_k_rows_in_their_order(
+    model: Llama, smollm2: Path, text_ids: Tensor
+) -> None:
+    checkpoint = open_checkpoint(smollm2)
+    weights = {name: checkpoint.read(name) for name in checkpoint.names()}
+    for name, weight in weights.items():
+        if "q_proj" in name:
+            weights[name] = interleave(weight, checkpoint.spec.num_heads)
+        elif "k_proj" in name:
+            weights[name] = interleave(weight, checkpoint.spec.num_kv_heads)
+    as_in_the_file = Llama(checkpoint.spec, Comm.solo()).load(DictSource(weights))
+    good, bad = (mean_loss(each, text_ids) for each in (model, as_in_the_file))
+    print(f"nats per token: {good:.2f}, rows in the file's order: {bad:.2f}")
+    assert good < 3.5
+    assert bad > good + 1
+
+
+def mean_loss(model: Llama, ids: Tensor) -> float:
+    """Nats per token of a text."""
+    local = model(ids, model.new_cache(1, ids.shape[1]), all_positions=True)
+    return -model.lm_head.log_softmax_at(local[:, :-1], ids[:, 1:]).mean().item()
 
 
 def test_bfloat16_keeps_the_argmax_of_confident_positions(
