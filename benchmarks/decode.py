@@ -69,6 +69,8 @@ class Plan:
     """Seconds that one answer may take."""
     budget: float
     """Seconds after which no further round starts."""
+    limit: float
+    """Seconds after which nothing is waited for any more."""
     prompt_tokens: int = 32
 
 
@@ -80,7 +82,8 @@ FULL = Plan(
     slow_rounds=3,
     tries_variants=True,
     deadline=180.0,
-    budget=1800.0,
+    budget=1500.0,
+    limit=1800.0,
 )
 QUICK = Plan(
     sides=QUICK_SIDES,
@@ -90,8 +93,32 @@ QUICK = Plan(
     slow_rounds=1,
     tries_variants=False,
     deadline=35.0,
-    budget=30.0,
+    budget=28.0,
+    limit=42.0,
 )
+
+
+class Clock:
+    """How much of a plan's time is left."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._start = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def is_over_budget(self) -> bool:
+        """No further round starts."""
+        return self.elapsed > self._plan.budget
+
+    @property
+    def deadline(self) -> float:
+        """Seconds the next answer may take."""
+        return max(min(self._plan.deadline, self._plan.limit - self.elapsed), 0.0)
 
 
 @dataclass
@@ -120,7 +147,7 @@ def measure(plan: Plan, model: Path) -> list[Row]:
     weights = open_checkpoint(model).spec.num_parameters
     processes = {side: side.start(model) for side in plan.sides}
     rows: list[Row] = []
-    end = time.monotonic() + plan.budget
+    clock = Clock(plan)
     try:
         for dtype in plan.dtypes:
             for batch, new_tokens in plan.new_tokens.items():
@@ -130,7 +157,7 @@ def measure(plan: Plan, model: Path) -> list[Row]:
                     for threads in side.threads
                 ]
                 requests = _Requests(plan, dtype, windows[:batch], new_tokens)
-                _measure_batch(plan, contestants, requests, end)
+                _measure_batch(plan, contestants, requests, clock)
                 rows += _rows(contestants, requests, weights * BYTES_PER_ELEMENT[dtype])
     finally:
         for process in processes.values():
@@ -152,14 +179,14 @@ class _Requests:
 
 
 def _measure_batch(
-    plan: Plan, contestants: list[Contestant], requests: _Requests, end: float
+    plan: Plan, contestants: list[Contestant], requests: _Requests, clock: Clock
 ) -> None:
     """Warm up, choose variants, then take turns. Answers and errors are left in contestants."""
     for contestant in contestants:
         with _failures_noted(contestant):
-            _choose_variant(plan, contestant, requests)
+            _choose_variant(plan, contestant, requests, clock)
     for number in range(plan.rounds):
-        if number > 0 and time.monotonic() > end:
+        if number > 0 and clock.is_over_budget:
             return
         first = number % len(contestants)
         for contestant in contestants[first:] + contestants[:first]:
@@ -170,18 +197,18 @@ def _measure_batch(
                 contestant, variant=contestant.variant, new_tokens=requests.new_tokens
             )
             with _failures_noted(contestant):
-                contestant.answers.append(contestant.process.ask(request, plan.deadline))
+                contestant.answers.append(contestant.process.ask(request, clock.deadline))
 
 
-def _choose_variant(plan: Plan, contestant: Contestant, requests: _Requests) -> None:
+def _choose_variant(plan: Plan, contestant: Contestant, requests: _Requests, clock: Clock) -> None:
     """A short run of each variant (the warm-up at the same time); the fastest stays."""
     variants = contestant.side.variants if plan.tries_variants else contestant.side.variants[:1]
     seconds: dict[str, float] = {}
     for variant in variants:
         few = requests.to(contestant, variant=variant, new_tokens=4)
-        contestant.process.ask(few, plan.deadline)
+        contestant.process.ask(few, clock.deadline)
         if len(variants) > 1:
-            seconds[variant] = contestant.process.ask(few, plan.deadline).seconds
+            seconds[variant] = contestant.process.ask(few, clock.deadline).seconds
     contestant.variant = min(seconds, key=lambda name: seconds[name], default=variants[0])
 
 

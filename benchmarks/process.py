@@ -63,7 +63,7 @@ class SideProcess:
             stdin.flush()
             answer = self._answers.get(timeout=deadline)
         except queue.Empty:
-            self.close()
+            self.close(patience=0.0)
             raise SideFailed(f"{self.name} gave no answer within {deadline:.0f} s") from None
         except OSError:
             answer = None
@@ -81,11 +81,14 @@ class SideProcess:
         with contextlib.suppress(OSError):
             stdin.close()
 
-    def close(self) -> None:
-        """End the process and every rank it started. Safe to call twice."""
+    def close(self, patience: float = 3.0) -> None:
+        """End the process and every rank it started, by force after `patience` seconds.
+
+        Safe to call twice.
+        """
         self.dismiss()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=3)
+            self._process.wait(timeout=patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

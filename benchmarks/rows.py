@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from statistics import median
 from typing import Any
 
@@ -21,7 +22,7 @@ class Agreement:
     def of(cls, tokens: Sequence[Sequence[int]], reference: Sequence[Sequence[int]]) -> Agreement:
         """Compare the new tokens of each prompt."""
         divergences = [
-            next((i for i, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b), None)
+            next((i for i, (a, b) in enumerate(zip_longest(mine, theirs)) if a != b), None)
             for mine, theirs in zip(tokens, reference, strict=True)
         ]
         differing = [index for index in divergences if index is not None]
