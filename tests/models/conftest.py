@@ -113,9 +113,10 @@ def made_gguf(tmp_path: Path, byte_level_tokenizer: Tokenizer) -> Callable[..., 
         kind: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
         *,
         architecture: str | None = None,
+        tokenizer_model: str = "gpt2",
         pre_tokenizer: str = "smollm",
         extra_tensors: dict[str, np.ndarray] | None = None,
-        extra_strings: dict[str, str] | None = None,
+        extra_fields: dict[str, str | int | float] | None = None,
     ) -> Path:
         path = tmp_path / "made.gguf"
         arch = architecture or config["model_type"]
@@ -130,9 +131,11 @@ def made_gguf(tmp_path: Path, byte_level_tokenizer: Tokenizer) -> Callable[..., 
         writer.add_rope_freq_base(config["rope_theta"])
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
         writer.add_vocab_size(config["vocab_size"])
+        writer.add_tokenizer_model(tokenizer_model)
         _add_tokenizer(writer, byte_level_tokenizer, config, pre_tokenizer)
-        for key, value in (extra_strings or {}).items():
-            writer.add_string(key, value)
+        for key, value in (extra_fields or {}).items():
+            add = {str: writer.add_string, int: writer.add_uint32, float: writer.add_float32}
+            add[type(value)](key, value)
         for name, weight in weights.items():
             if arch == "llama" and ("q_proj" in name or "k_proj" in name):
                 heads = "num_attention_heads" if "q_proj" in name else "num_key_value_heads"
@@ -160,7 +163,6 @@ def _add_tokenizer(
     tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
     tokens += [f"<unused{i}>" for i in range(config["vocab_size"] - len(tokens))]
     special = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
-    writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre_tokenizer)
     writer.add_token_list(tokens)
     writer.add_token_types([3 if token in special else 1 for token in tokens])

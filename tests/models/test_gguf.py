@@ -16,7 +16,7 @@ from gguf.quants import dequantize, quantize
 from labkit.models.checkpoint import CheckpointError, open_checkpoint
 from labkit.models.gguf import GGUFCheckpoint
 from labkit.models.llama import load_model
-from labkit.plan.model import ModelSpec, UnsupportedModelError
+from labkit.plan.model import ModelSpec, RopeScaling, UnsupportedModelError
 from labkit.ranks.comm import Comm
 
 from .conftest import LLAMA_CONFIG, random_weights
@@ -138,9 +138,42 @@ def test_unknown_rotary_scaling_is_refused(made_gguf: Callable[..., Path]) -> No
     path = made_gguf(
         LLAMA_CONFIG,
         random_weights(LLAMA_CONFIG),
-        extra_strings={"llama.rope.scaling.type": "longrope"},
+        extra_fields={"llama.rope.scaling.type": "longrope"},
     )
     with pytest.raises(UnsupportedModelError, match="longrope"):
+        open_checkpoint(path)
+
+
+def test_rotary_scaling_and_window_are_read(made_gguf: Callable[..., Path]) -> None:
+    path = made_gguf(
+        LLAMA_CONFIG,
+        random_weights(LLAMA_CONFIG),
+        extra_fields={
+            "llama.rope.scaling.type": "yarn",
+            "llama.rope.scaling.factor": 4.0,
+            "llama.rope.scaling.original_context_length": 128,
+            "llama.attention.sliding_window": 33,
+        },
+    )
+    spec = open_checkpoint(path).spec
+    assert spec.model_type == "mistral"
+    assert spec.sliding_window == 33
+    assert spec.rope_scaling == RopeScaling("yarn", 4.0, 128)
+
+
+def test_sentencepiece_tokenizer_is_refused_by_name(made_gguf: Callable[..., Path]) -> None:
+    path = made_gguf(LLAMA_CONFIG, random_weights(LLAMA_CONFIG), tokenizer_model="llama")
+    with pytest.raises(UnsupportedModelError, match=r"tokenizer\.ggml\.model.*llama"):
+        open_checkpoint(path).load_tokenizer()
+
+
+def test_missing_metadata_is_named(made_gguf: Callable[..., Path]) -> None:
+    path = made_gguf(
+        LLAMA_CONFIG,
+        random_weights(LLAMA_CONFIG),
+        extra_fields={"llama.rope.scaling.type": "linear"},
+    )
+    with pytest.raises(CheckpointError, match=r"no metadata llama\.rope\.scaling\.factor"):
         open_checkpoint(path)
 
 
