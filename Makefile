@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 $(shell $(PY) -c '' 2>/dev/null || rm -f $(STAMPS)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test setup lint soak notebooks lock clean
+.PHONY: help lab test setup fetch lint soak notebooks lock clean
 
 help:  ## list the targets
 	@echo "make TARGET, where TARGET is one of:"
@@ -57,10 +57,16 @@ setup: $(STAMPS)/packages  ## Python environment, locked packages, the model; co
 	@[ "$$(cat $(STAMPS)/place 2>/dev/null)" = "$$(pwd -P)" ] || { \
 	    printf '\033[1m%s\033[0m\n' "Installing labkit itself, from this folder"; \
 	    $(PY) -m pip install --quiet --no-deps --no-build-isolation -e . && pwd -P >$(STAMPS)/place; }
-	@[ -e $(STAMPS)/model ] || { \
-	    printf '\033[1m%s\033[0m\n' "Fetching the model $(MODEL) (once, about 100 MB)"; \
-	    if $(PY) -m labkit fetch $(MODEL); then touch $(STAMPS)/model; \
-	    else echo "$(MODEL) could not be fetched: the notebooks go on with the tiny model that ships here. 'make setup' tries again."; fi; }
+	@if [ -e $(STAMPS)/without-model ]; then \
+	    echo "Going on with the tiny model: $(MODEL) could not be fetched earlier ('make fetch' tries again)."; \
+	else \
+	    $(PY) -m labkit fetch $(MODEL) || { touch $(STAMPS)/without-model; \
+	        echo "Going on with the tiny model, which ships here. 'make fetch' tries again."; }; \
+	fi
+
+fetch:  ## try again to fetch the model
+	@rm -f $(STAMPS)/without-model
+	@$(MAKE) --no-print-directory setup
 
 $(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/python
 	$(SAY) "Installing the packages of requirements.lock (minutes the first time)"

@@ -1,10 +1,11 @@
 """Figures for notebook cells: a PNG that reads on dark and light, and the same numbers as text."""
 
 import base64
+import html
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course.labels import Label, quantity
 from course.palette import HATCHES, INK, SERIES, style
@@ -25,12 +26,20 @@ class Picture:
     def __repr__(self) -> str:
         return f"{self.title}\n{self.text}"
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_html_(self) -> str:
+        numbers = f"<pre>{html.escape(self.text)}</pre>"
+        return (
+            f"<details><summary>{html.escape(self.title)}: the numbers</summary>{numbers}</details>"
+        )
+
+    def _ipython_display_(self) -> None:
+        """Two outputs, so that the numbers stay in every export: the image, and under it a fold."""
+        from IPython.display import display
+
         image = base64.b64encode(self.png).decode("ascii")
-        alt = {"image/png": {"width": self.width, "alt": repr(self)}}
-        return {"image/png": image, "text/plain": repr(self)}, alt
+        size = {"image/png": {"width": self.width, "alt": self.title}}
+        display({"image/png": image, "text/plain": self.title}, raw=True, metadata=size)
+        display({"text/html": self._repr_html_(), "text/plain": self.text}, raw=True)
 
 
 def stacked_bars(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from labkit.ranks.comm import Comm
 
 @dataclass(frozen=True)
 class CollectiveTime:
-    """Median seconds of one collective among `ranks` ranks on `payload_bytes` per rank."""
+    """Seconds of the fastest of several collectives among `ranks` ranks, `payload_bytes` each."""
 
     ranks: int
     payload_bytes: int
@@ -22,16 +21,19 @@ class CollectiveTime:
 
 
 def time_all_reduce(
-    comm: Comm, payload_bytes: Sequence[int], repeats: int = 20
+    comm: Comm, payload_bytes: Sequence[int], repeats: int = 30
 ) -> list[CollectiveTime]:
     """On every rank: all-reduce fp32 tensors of the given sizes, which are multiples of 4.
 
     A repeat lasts from a barrier to the end on the slowest rank, so every rank returns the same.
+    The fastest repeat is the one least disturbed by whatever else the machine does.
     """
-    return [CollectiveTime(comm.size, size, _median(comm, size, repeats)) for size in payload_bytes]
+    return [
+        CollectiveTime(comm.size, size, _fastest(comm, size, repeats)) for size in payload_bytes
+    ]
 
 
-def _median(comm: Comm, size: int, repeats: int) -> float:
+def _fastest(comm: Comm, size: int, repeats: int) -> float:
     x = torch.ones(size // 4, dtype=torch.float32, device=comm.device)
     seconds = torch.empty(repeats, dtype=torch.float64, device=comm.device)
     comm.all_reduce(x)
@@ -42,4 +44,4 @@ def _median(comm: Comm, size: int, repeats: int) -> float:
         if x.is_cuda:
             torch.cuda.synchronize()
         seconds[repeat] = time.perf_counter() - start
-    return statistics.median(comm.all_reduce(seconds, op="max").tolist())
+    return comm.all_reduce(seconds, op="max").min().item()

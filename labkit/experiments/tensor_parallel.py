@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from labkit.layers.weight import PackedWeight
+from labkit.models.chat import ChatML
 from labkit.models.generate import complete
 from labkit.models.llama import Llama, load_model
+from labkit.models.tokenizer import Tokenizer
 from labkit.plan.layout import LayoutError, validate
 from labkit.plan.model import ModelSpec
 from labkit.plan.shard import partition_heads
@@ -28,6 +30,13 @@ PASSAGE = (
     "cook. In a closed pot the steam cannot leave, the pressure rises, and the food is done sooner."
 )
 """Ordinary English to read, written for this course."""
+
+
+def question_ids(directory: Path, question: str) -> list[int]:
+    """Token ids of a question, in the model's conversation format where it has one."""
+    chat = ChatML.from_directory(directory)
+    text = question if chat is None else chat.ask(question)
+    return Tokenizer.from_directory(directory).encode(text)
 
 
 def load_traced(comm: Comm, name: str | Path, *, allow_uneven_heads: bool = False) -> Llama:
@@ -143,6 +152,11 @@ def share(comm: Comm, model: Llama) -> Share:
     bytes_of["norms"] = _weight_bytes(model.norm) + sum(map(_weight_bytes, norms))
     attention = layers[0].self_attn
     return Share(comm.rank, attention.num_heads, attention.num_kv_heads, bytes_of)
+
+
+def bytes_by_part(shares: Sequence[Share]) -> dict[str, list[int]]:
+    """The shares of all ranks turned around: for each part its bytes on rank 0, 1, ..."""
+    return {part: [s.weight_bytes[part] for s in shares] for part in shares[0].weight_bytes}
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,19 @@ def test_picture_carries_its_numbers_as_text():
         Label.MEASURED,
     )
     assert picture.png.startswith(b"\x89PNG")
-    data, metadata = picture._repr_mimebundle_()
-    assert "rank 1: 2,560 B (2.5 KiB) = 2,048 B (2 KiB) MLP + 512 B norms" in data["text/plain"]
-    assert "(measured)" in data["text/plain"]
-    assert "2,560 B" in metadata["image/png"]["alt"]
+    assert "rank 1: 2,560 B (2.5 KiB) = 2,048 B (2 KiB) MLP + 512 B norms" in picture.text
+    assert "(measured)" in picture.text
+    assert "2,560 B (2.5 KiB)" in picture._repr_html_()
+
+
+def test_picture_is_displayed_as_image_and_as_numbers(monkeypatch: pytest.MonkeyPatch):
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **how: shown.append(data))
+    stacked_bars("Title", {"MLP": [1.0]}, ["a"], "B", Label.ASSUMED)._ipython_display_()
+    image, numbers = shown
+    assert set(image) == {"image/png", "text/plain"}
+    assert "1 B MLP" in numbers["text/html"]
+    assert "Title" in numbers["text/html"]
 
 
 def test_picture_refuses_a_part_of_another_length():
