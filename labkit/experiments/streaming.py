@@ -9,12 +9,10 @@ from typing import Any
 import torch
 
 from labkit.layers.sampling import Sampler
-from labkit.models.chat import ChatML
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.generate import generate
 from labkit.models.library import ModelNotFoundError, is_present, known_models, resolve
 from labkit.models.llama import load_model
-from labkit.models.tokenizer import Tokenizer
 from labkit.plan.layout import validate
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
@@ -79,16 +77,18 @@ def stream(
         RankError: a rank failed.
     """
     name, folder = _find(request.model, say)
+    checkpoint = open_checkpoint(folder)
     validate(
-        open_checkpoint(folder).spec,
+        checkpoint.spec,
         tp=request.tensor_parallel_size,
         allow_uneven_heads=request.allow_uneven_heads,
     )
     _sampler(request)
     if request.max_tokens < 1:
         raise ValueError(f"--max-tokens is {request.max_tokens}; it must be at least 1")
-    tokenizer = Tokenizer.from_directory(folder)
-    prompt_ids = tokenizer.encode(_prompt_text(request, folder))
+    tokenizer = checkpoint.load_tokenizer()
+    chat = checkpoint.chat_format() if request.chat else None
+    prompt_ids = tokenizer.encode(chat.ask(request.prompt) if chat else request.prompt)
     if not prompt_ids:
         raise ValueError("the prompt is empty; give the model at least one character")
     decoder = tokenizer.stream()
@@ -144,9 +144,3 @@ def _find(name: str, say: Callable[[str], None]) -> tuple[str, Path]:
 
 def _sampler(request: Request) -> Sampler:
     return Sampler(request.temperature, request.top_k, request.top_p, request.seed)
-
-
-def _prompt_text(request: Request, folder: Path) -> str:
-    """The prompt in the model's conversation format, if it has one and chat is wanted."""
-    chat = ChatML.from_directory(folder) if request.chat else None
-    return request.prompt if chat is None else chat.ask(request.prompt)

@@ -1,18 +1,17 @@
 """ChatML, the conversation format of SmolLM2 and Qwen: one explicit renderer, no template engine.
 
-A model's `tokenizer_config.json` holds the format as a program (a Jinja template). Running
+A model's files hold the format as a program (a Jinja template). Running
 programs that come with weights is a risk and needs an engine; the format itself is one line:
 `<|im_start|>role`, newline, the text, `<|im_end|>`, newline.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from labkit.models.safetensors_directory import read_json
 
 Message = Mapping[str, str]
 
@@ -30,10 +29,17 @@ class ChatML:
 
     @classmethod
     def from_directory(cls, directory: str | Path) -> ChatML | None:
-        """The format of a model directory; None if its model has none or another one."""
+        """The format of a Hugging Face model directory; None if it has none or another one."""
         config = Path(directory) / "tokenizer_config.json"
-        template = read_json(config).get("chat_template") if config.is_file() else None
-        if not isinstance(template, str) or START not in template or END not in template:
+        if not config.is_file():
+            return None
+        template = json.loads(config.read_text(encoding="utf-8")).get("chat_template")
+        return cls.from_template(template if isinstance(template, str) else None)
+
+    @classmethod
+    def from_template(cls, template: str | None) -> ChatML | None:
+        """The format a model's template describes; None if there is none, or it is another one."""
+        if template is None or START not in template or END not in template:
             return None
         default = _DEFAULT_SYSTEM.search(template)
         return cls(default[1] if default else None)

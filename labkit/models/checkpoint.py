@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from labkit.models.chat import ChatML
 from labkit.models.parameters import is_derived, optional_shapes, parameter_shapes
 from labkit.models.tokenizer import Tokenizer
 from labkit.plan.model import ModelSpec
@@ -58,6 +59,10 @@ class Checkpoint(ABC):
     @abstractmethod
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer that belongs to these weights."""
+
+    @abstractmethod
+    def chat_format(self) -> ChatML | None:
+        """The conversation format, where the model has one and it is ChatML."""
 
     def __contains__(self, name: object) -> bool:
         return name in set(self.names())

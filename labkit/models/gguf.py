@@ -18,6 +18,7 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFReader, ReaderTenso
 from gguf.quants import dequantize
 from torch import Tensor
 
+from labkit.models.chat import ChatML
 from labkit.models.checkpoint import Checkpoint, CheckpointError, Index, bounds
 from labkit.models.gguf_metadata import GGUFMetadata
 from labkit.models.gguf_tokenizer import tokenizer_json
@@ -106,6 +107,9 @@ class GGUFCheckpoint(Checkpoint):
 
     def load_tokenizer(self) -> Tokenizer:
         return Tokenizer.from_json(self.tokenizer_json)
+
+    def chat_format(self) -> ChatML | None:
+        return ChatML.from_template(self.metadata.get("tokenizer.chat_template"))
 
     @cached_property
     def tokenizer_json(self) -> str:

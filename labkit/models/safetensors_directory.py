@@ -13,6 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from labkit.models.chat import ChatML
 from labkit.models.checkpoint import Checkpoint, CheckpointError, Index, bounds
 from labkit.models.tokenizer import Tokenizer
 from labkit.plan.model import ModelSpec
@@ -75,13 +76,11 @@ class SafetensorsDirectory(Checkpoint):
         with safe_open(self.file(name), framework="pt") as file:
             return file.get_slice(name)[part].clone()
 
-    @property
-    def tokenizer_path(self) -> Path:
-        """`tokenizer.json`, which may be absent."""
-        return self.path / "tokenizer.json"
-
     def load_tokenizer(self) -> Tokenizer:
         return Tokenizer.from_directory(self.path)
+
+    def chat_format(self) -> ChatML | None:
+        return ChatML.from_directory(self.path)
 
     def _entry(self, name: str) -> _Entry:
         if name not in self._entries:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from labkit.models.chat import ChatML
+from labkit.models.checkpoint import open_checkpoint
+
+from .conftest import LLAMA_CONFIG, random_weights
 
 CONVERSATIONS = [
     [{"role": "user", "content": "Hello?"}],
@@ -31,7 +35,7 @@ def test_renderer_writes_what_the_models_own_template_writes(
     expected = jinja2.Template(source).render(
         messages=messages, add_generation_prompt=add_generation_prompt
     )
-    chat = ChatML.from_directory(smollm2)
+    chat = open_checkpoint(smollm2).chat_format()
     assert chat is not None
     assert chat.render(messages, add_generation_prompt=add_generation_prompt) == expected
 
@@ -51,8 +55,31 @@ def test_unknown_role_is_refused() -> None:
 
 
 @pytest.mark.parametrize("template", [None, "[INST] {{ messages }} [/INST]"])
-def test_model_without_chatml_has_none(template: str | None, tmp_path: Path) -> None:
-    assert ChatML.from_directory(tmp_path) is None
-    config = {} if template is None else {"chat_template": template}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    assert ChatML.from_directory(tmp_path) is None
+def test_model_without_chatml_has_none(
+    template: str | None, hf_directory: Callable[..., Path]
+) -> None:
+    directory = hf_directory()
+    assert open_checkpoint(directory).chat_format() is None
+    (directory / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    assert open_checkpoint(directory).chat_format() is None
+
+
+def test_format_without_a_default_system_message_adds_none(
+    hf_directory: Callable[..., Path],
+) -> None:
+    directory = hf_directory()
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}"
+    )
+    (directory / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    assert open_checkpoint(directory).chat_format() == ChatML(None)
+
+
+def test_gguf_brings_its_conversation_format(made_gguf: Callable[..., Path]) -> None:
+    template = "{{ '<|im_start|>system\nBe wise.<|im_end|>\n' }}"
+    path = made_gguf(
+        LLAMA_CONFIG,
+        random_weights(LLAMA_CONFIG),
+        extra_fields={"tokenizer.chat_template": template},
+    )
+    assert open_checkpoint(path).chat_format() == ChatML("Be wise.")

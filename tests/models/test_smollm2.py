@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from labkit.layers.source import DictSource
-from labkit.models.chat import ChatML
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.generate import complete
 from labkit.models.llama import Llama, load_model
@@ -117,7 +116,8 @@ def test_two_ranks_with_uneven_heads_hold_whole_groups(
 
 
 def ask(model: Llama, directory: Path, question: str, **options: Any) -> str:
-    tokenizer, chat = Tokenizer.from_directory(directory), ChatML.from_directory(directory)
+    checkpoint = open_checkpoint(directory)
+    tokenizer, chat = checkpoint.load_tokenizer(), checkpoint.chat_format()
     assert chat is not None
     (ids,) = complete(model, [tokenizer.encode(chat.ask(question))], 40, **options)
     return tokenizer.decode(ids)
