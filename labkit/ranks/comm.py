@@ -5,7 +5,7 @@ A group of one sends nothing but checks its arguments all the same.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -53,7 +53,7 @@ class Comm:
         self.rank = 0 if group is None else group.rank()
         self.name = name
         self.device = torch.device(device)
-        self._group = group
+        self._group = self._p2p_group = group
         self._noted_ranks = None if group is dist.group.WORLD else self.ranks
         self._recorder = recorder or FlightRecorder.null()
         self._reporter = reporter or _ignore
@@ -205,14 +205,14 @@ class Comm:
         self._check("send", x)
         peer = checks.check_peer("send", dst, self)
         with self._noted("send", x, peer):
-            collectives.send(x.detach(), peer, self._group)
+            collectives.send(x.detach(), peer, self._p2p_group)
 
     def recv(self, x: Tensor, src: int) -> Tensor:
         """Fill `x` with what rank `src` sends; returns `x`."""
         self._check("recv", x, in_place=True)
         peer = checks.check_peer("recv", src, self)
         with self._noted("recv", x, peer):
-            collectives.recv(x.detach(), peer, self._group)
+            collectives.recv(x.detach(), peer, self._p2p_group)
         return x
 
     def send_recv(self, x: Tensor, dst: int, out: Tensor, src: int) -> Tensor:
@@ -224,7 +224,7 @@ class Comm:
             return out.copy_(x)
         with self._noted("send_recv", x, self.ranks[dst]):
             collectives.send_recv(
-                x.detach(), self.ranks[dst], out.detach(), self.ranks[src], self._group
+                x.detach(), self.ranks[dst], out.detach(), self.ranks[src], self._p2p_group
             )
         return out
 
@@ -280,9 +280,19 @@ class Comm:
             self._recorder.leave()
 
     def _connect(self) -> None:
-        """Meet once: NCCL connects a group at its first operation, which needs every rank."""
-        if self._group is not None and self.device.type == "cuda":
-            dist.barrier(self._group, device_ids=[self.device.index or 0])
+        """What all ranks of a new group do once.
+
+        NCCL connects a group at its first operation, which needs every rank. Where torch compares
+        collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL) it takes a different number of sends on two
+        ranks for a difference, so sends then get a group of their own.
+        """
+        if self._group is None:
+            return
+        if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+            self._p2p_group = self._new_group(range(self.size))
+        if self.device.type == "cuda":
+            for group in (self._group, self._p2p_group):
+                dist.barrier(group, device_ids=[self.device.index or 0])
 
     def _agree_on(self, plan: str) -> None:
         """Every rank must pass the same `plan`, or the groups made from it would never meet."""
@@ -290,7 +300,7 @@ class Comm:
         if len(set(self.all_gather(mine).tolist())) > 1:
             raise ValueError(f"split got different groups on different ranks; here: {plan}")
 
-    def _new_group(self, members: tuple[int, ...]) -> dist.ProcessGroup:
+    def _new_group(self, members: Iterable[int]) -> dist.ProcessGroup:
         """A process group of `members`. Below the world only this group's ranks take part."""
         return dist.new_group(
             [self.ranks[member] for member in members],

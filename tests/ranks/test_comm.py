@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labkit.ranks.comm import Comm
+from labkit.ranks.pool import RankPool
 
 SIZES = [1, 2, 3, 4]
 DTYPES = [
@@ -259,6 +260,24 @@ def test_no_collective_warns_of_deprecation(pool):
             comm.all_to_all(torch.ones(2))
 
     pool(2).run(run)
+
+
+def test_uneven_numbers_of_sends_are_no_mismatch_where_torch_compares_collectives():
+    def run(comm: Comm) -> float:
+        for _ in range(3):
+            if comm.rank == 0:
+                comm.send(torch.ones(2), 1)
+            elif comm.rank == 1:
+                comm.recv(torch.empty(2), 0)
+        pair = comm.split([(0, 1), (2,)], "pair")
+        if comm.rank == 0:
+            pair.send_recv(torch.ones(1), 1, torch.empty(1), 1)
+        elif comm.rank == 1:
+            pair.send_recv(torch.ones(1), 0, torch.empty(1), 0)
+        return pair.all_reduce(comm.all_reduce(torch.ones(1))).item()
+
+    with RankPool(3, check_collectives=True) as pool:
+        assert pool.run(run) == [6.0, 6.0, 3.0]
 
 
 def test_split_numbers_ranks_within_each_group(pool):
