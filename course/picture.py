@@ -89,6 +89,7 @@ def curves(
 
     x, y: (what the axis shows, its unit).
     """
+    from matplotlib.ticker import LogLocator
 
     def draw(axes: "Axes") -> None:
         for index, (name, points) in enumerate(series.items()):
@@ -107,6 +108,7 @@ def curves(
         ticks = sorted({point[0] for points in series.values() for point in points})
         axes.set_xticks(ticks, [quantity(tick, x[1], short=True) for tick in ticks])
         axes.minorticks_off()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(lambda value, _: quantity(value, y[1]))
         axes.set_xlabel(x[0])
         axes.set_ylabel(f"{y[0]} ({label})")
