@@ -73,8 +73,14 @@ def assert_same_logits(ours: Tensor, theirs: Tensor, where: str) -> None:
     assert torch.equal(ours.argmax(-1), theirs.argmax(-1)), where
 
 
-def test_logits_agree_with_transformers(smollm2: Path, text_ids: Tensor, reference: Tensor) -> None:
-    for way, logits in text_logits(Comm.solo(), smollm2, text_ids).items():
+@pytest.fixture(scope="module")
+def alone(smollm2: Path, text_ids: Tensor) -> dict[str, Tensor]:
+    """Logits of one rank."""
+    return text_logits(Comm.solo(), smollm2, text_ids)
+
+
+def test_logits_agree_with_transformers(alone: dict[str, Tensor], reference: Tensor) -> None:
+    for way, logits in alone.items():
         assert_same_logits(logits, reference, way)
 
 
@@ -85,9 +91,9 @@ def test_ranks_agree_with_transformers_and_with_one_rank(
     smollm2: Path,
     text_ids: Tensor,
     reference: Tensor,
+    alone: dict[str, Tensor],
     pool: Callable[[int], RankPool],
 ) -> None:
-    alone = text_logits(Comm.solo(), smollm2, text_ids)
     results = pool(size).run(text_logits, smollm2, text_ids, allow_uneven_heads=uneven)
     for rank, ways in enumerate(results):
         for way, logits in ways.items():
