@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kernels import Kernel
 
 from labkit.models.library import ModelNotFoundError, resolve
 from labkit.ranks.pool import RankPool
@@ -25,6 +26,15 @@ def pool() -> Iterator[Callable[[int], RankPool]]:
     yield pool_of
     for started in pools.values():
         started.close()
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Iterator[Kernel]:
+    """A Jupyter kernel in which `RankPool` is imported; tests define what else they use."""
+    started = Kernel()
+    started.run("from labkit.ranks.pool import RankPool")
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")

@@ -80,9 +80,9 @@ class Kernel:
     def pid(self) -> int:
         return int(self.run("import os; os.getpid()").result or 0)
 
-    def kill(self) -> None:
-        """SIGKILL, as the out-of-memory killer does it: to the kernel process alone."""
-        os.kill(self.pid(), signal.SIGKILL)
+    def kill(self, pid: int) -> None:
+        """SIGKILL to the kernel process alone (its `pid()`), as when memory runs out."""
+        os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         self.client.stop_channels()

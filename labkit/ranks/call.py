@@ -9,7 +9,7 @@ from typing import Any
 from labkit.ranks import diagnosis
 from labkit.ranks.deadlock import Deadlock, find_deadlock
 from labkit.ranks.diagnosis import Died, Outcome, Returned
-from labkit.ranks.processes import Closed, Frame, Ranks
+from labkit.ranks.rank_set import Closed, Frame, RankSet
 from labkit.ranks.wire import Kind, loads
 
 _TICK_SECONDS = 0.25
@@ -27,7 +27,7 @@ class Call:
     """
 
     def __init__(
-        self, ranks: Ranks, timeout: float | None, grace: float, stall_timeout: float
+        self, ranks: RankSet, timeout: float | None, grace: float, stall_timeout: float
     ) -> None:
         self.ranks = ranks
         self.timeout = timeout
@@ -41,14 +41,14 @@ class Call:
 
     def send(self, kind: int, body: bytes | memoryview) -> None:
         """Send a frame to every rank; one that is dead or does not take it is noticed later."""
-        for rank in self.ranks.ranks:
+        for rank in self.ranks.members:
             left = self.deadline - time.monotonic()
             rank.channel.send_within(max(0.01, left), kind, body)
 
     def results(self, on_progress: Callable[[int, Any], None] | None) -> list[Any]:
         """The results in rank order; raises RankError or RankTimeout."""
         __tracebackhide__ = True
-        size = len(self.ranks.ranks)
+        size = len(self.ranks.members)
         next_look = time.monotonic() + _TICK_SECONDS
         while len(self.outcomes) < size:
             for event in self.ranks.events(next_look - time.monotonic()):
@@ -84,13 +84,13 @@ class Call:
 
     def _look(self, now: float) -> None:
         """Look at the ranks from outside: is there a deadlock, or output without end?"""
-        for rank in self.ranks.ranks:
+        for rank in self.ranks.members:
             if rank.pending_output() > _MAX_OUTPUT_BYTES:
                 raise diagnosis.flood(self.ranks, self.outcomes, rank.rank, _MAX_OUTPUT_BYTES)
         if self._first_failure < float("inf"):
             return
         __tracebackhide__ = True
-        flights = [rank.flight() for rank in self.ranks.ranks]
+        flights = [rank.flight() for rank in self.ranks.members]
         finished = frozenset(self.outcomes)
         deadlock = find_deadlock(flights, finished)
         picture = deadlock and (finished, [flights[rank].counter for rank in deadlock.stuck])
@@ -101,8 +101,8 @@ class Call:
 
     def _check_all_called_the_same(self) -> None:
         """All ranks returned; but a rank that skipped a broadcast leaves its group out of step."""
-        if len({rank.num_records() for rank in self.ranks.ranks}) > 1:
-            flights = [rank.flight() for rank in self.ranks.ranks]
+        if len({rank.num_records() for rank in self.ranks.members}) > 1:
+            flights = [rank.flight() for rank in self.ranks.members]
             deadlock: Deadlock | None = diagnosis.out_of_step(flights)
             if deadlock is not None:
                 raise diagnosis.deadlock(self.ranks, self.outcomes, deadlock)

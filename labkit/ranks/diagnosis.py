@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from labkit.ranks.deadlock import (
@@ -16,7 +16,8 @@ from labkit.ranks.deadlock import (
     name_ranks,
 )
 from labkit.ranks.flight import FlightEntry
-from labkit.ranks.processes import Rank, Ranks
+from labkit.ranks.rank_process import RankProcess
+from labkit.ranks.rank_set import RankSet
 from labkit.ranks.report import RankError, RankReport, RankState, RankTimeout, compose
 from labkit.ranks.stack import readable_paths, user_stack
 from labkit.ranks.wire import loads
@@ -24,6 +25,8 @@ from labkit.ranks.worker import Failure
 
 _STACK_SECONDS = 0.5
 _EXIT_SECONDS = 1.0
+_MISMATCH = "Detected mismatch between collectives"
+_MAX_HEADLINE = 200  # characters
 _BROKEN_CONNECTION = ("connection closed", "connection reset", "broken pipe", "gloo/transport")
 
 
@@ -41,11 +44,12 @@ Error = TypeVar("Error", bound=RankError)
 Outcome = Returned | Failure | Died
 
 
-def failure(ranks: Ranks, outcomes: Mapping[int, Outcome]) -> RankError:
+def failure(ranks: RankSet, outcomes: Mapping[int, Outcome]) -> RankError:
     """A rank raised, exited or died."""
     reports = _reports(ranks, outcomes)
     conflict = find_conflict([report.flight for report in reports])
     if conflict is not None:
+        reports = [_without_mismatch(report) for report in reports]
         return _error(RankError, conflict.culprit, reports, conflict.reason)
     failed = {rank: o for rank, o in outcomes.items() if not isinstance(o, Returned)}
     own = {rank: o for rank, o in failed.items() if not _is_consequence(o)} or failed
@@ -57,7 +61,7 @@ def failure(ranks: Ranks, outcomes: Mapping[int, Outcome]) -> RankError:
     return _error(RankError, culprit, reports)
 
 
-def timeout(ranks: Ranks, outcomes: Mapping[int, Outcome], seconds: float | None) -> RankTimeout:
+def timeout(ranks: RankSet, outcomes: Mapping[int, Outcome], seconds: float | None) -> RankTimeout:
     """The deadline passed: blame a rank that others wait for, or else the first unfinished."""
     reports = _reports(ranks, outcomes)
     flights = [report.flight for report in reports]
@@ -74,12 +78,12 @@ def timeout(ranks: Ranks, outcomes: Mapping[int, Outcome], seconds: float | None
     return _error(RankTimeout, culprit, reports, summary)
 
 
-def deadlock(ranks: Ranks, outcomes: Mapping[int, Outcome], found: Deadlock) -> RankError:
+def deadlock(ranks: RankSet, outcomes: Mapping[int, Outcome], found: Deadlock) -> RankError:
     """The ranks wait in a way that no rank can end."""
     return _error(RankError, found.culprit, _reports(ranks, outcomes), found.reason)
 
 
-def flood(ranks: Ranks, outcomes: Mapping[int, Outcome], rank: int, limit: int) -> RankError:
+def flood(ranks: RankSet, outcomes: Mapping[int, Outcome], rank: int, limit: int) -> RankError:
     """A rank prints without end."""
     summary = f"rank {rank} printed more than {limit >> 20} MiB in one call"
     return _error(RankError, rank, _reports(ranks, outcomes), summary)
@@ -119,19 +123,26 @@ def _is_consequence(outcome: Outcome) -> bool:
     return any(sign in outcome.message.lower() for sign in _BROKEN_CONNECTION)
 
 
-def _reports(ranks: Ranks, outcomes: Mapping[int, Outcome]) -> list[RankReport]:
+def _without_mismatch(report: RankReport) -> RankReport:
+    """Drop torch's long account of a mismatch that the summary has told already."""
+    if _MISMATCH in report.error:
+        return replace(report, consequence="was stopped in")
+    return report
+
+
+def _reports(ranks: RankSet, outcomes: Mapping[int, Outcome]) -> list[RankReport]:
     """Look at every rank; those still running are asked for their stack."""
-    flights = [rank.flight() for rank in ranks.ranks]
-    _ask_for_stacks(ranks, [rank for rank in ranks.ranks if rank.rank not in outcomes])
-    died = [rank for rank in ranks.ranks if isinstance(outcomes.get(rank.rank), Died)]
+    flights = [rank.flight() for rank in ranks.members]
+    _ask_for_stacks(ranks, [rank for rank in ranks.members if rank.rank not in outcomes])
+    died = [rank for rank in ranks.members if isinstance(outcomes.get(rank.rank), Died)]
     ranks.wait_for_exit(died, _EXIT_SECONDS)
     return [
         _report(rank, outcomes.get(rank.rank), flight)
-        for rank, flight in zip(ranks.ranks, flights, strict=True)
+        for rank, flight in zip(ranks.members, flights, strict=True)
     ]
 
 
-def _ask_for_stacks(ranks: Ranks, running: Sequence[Rank]) -> None:
+def _ask_for_stacks(ranks: RankSet, running: Sequence[RankProcess]) -> None:
     for rank in running:
         ranks.signal(rank, signal.SIGUSR1)
     deadline = time.monotonic() + _STACK_SECONDS
@@ -141,7 +152,7 @@ def _ask_for_stacks(ranks: Ranks, running: Sequence[Rank]) -> None:
         time.sleep(0.01)
 
 
-def _report(rank: Rank, outcome: Outcome | None, flight: FlightEntry) -> RankReport:
+def _report(rank: RankProcess, outcome: Outcome | None, flight: FlightEntry) -> RankReport:
     match outcome:
         case None:
             state: RankState = "waiting" if flight.state == "in" else "running"
@@ -158,7 +169,7 @@ def _report(rank: Rank, outcome: Outcome | None, flight: FlightEntry) -> RankRep
         error=_error_text(outcome),
         traceback=readable_paths(outcome.traceback),
         stack=readable_paths(outcome.stack),
-        lost_connection=_is_consequence(outcome),
+        consequence="lost its connection in" if _is_consequence(outcome) else "",
         exception=_exception(outcome),
     )
 
@@ -167,6 +178,8 @@ def _error_text(outcome: Failure) -> str:
     if outcome.kind == "exited":
         return f"sys.exit({outcome.message})"
     first_line = outcome.message.strip().split("\n")[0]
+    if len(first_line) > _MAX_HEADLINE:
+        first_line = first_line[:_MAX_HEADLINE] + " ..."
     return f"{outcome.type_name}: {first_line}" if first_line else outcome.type_name
 
 

@@ -28,7 +28,7 @@ class ForkServer:
         self.main, theirs = socket.socketpair()
         more_path = json.dumps([entry for entry in sys.path if entry])
         environ = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        environ.update(OMP_WAIT_POLICY="passive", PYTHONUNBUFFERED="1")
+        environ.update(OMP_WAIT_POLICY="passive", OBJC_DISABLE_INITIALIZE_FORK_SAFETY="YES")
         with theirs:
             arguments = [str(theirs.fileno()), str(os.getpid()), more_path]
             self.process = subprocess.Popen(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from labkit.ranks.processes import Rank
+from labkit.ranks.rank_process import RankProcess
 
 _MAX_LINES = 2000  # per rank and call
 
 
-def show_output(ranks: Sequence[Rank]) -> None:
+def show_output(ranks: Sequence[RankProcess]) -> None:
     """Write what the ranks printed since the last call to this process's stdout, in one piece."""
     lines = [
         f"[rank {rank.rank}] {line}\n"

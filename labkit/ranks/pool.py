@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
 import threading
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from labkit.ranks.arguments import cell_sources, dumps_call
 from labkit.ranks.call import Call
 from labkit.ranks.fork_server import fork_server
 from labkit.ranks.output import show_output
@@ -23,52 +23,10 @@ from labkit.ranks.placement import (
     environment,
     place,
 )
-from labkit.ranks.processes import Ranks
+from labkit.ranks.rank_ref import RankRef, sending_to
+from labkit.ranks.rank_set import RankSet
+from labkit.ranks.report import CallStopped, RankError
 from labkit.ranks.wire import Kind, dumps
-from labkit.ranks.worker import kept
-
-
-class RankRefError(RuntimeError):
-    """A RankRef was used where, or when, the ranks do not have what it stands for."""
-
-
-class RankRef:
-    """Something that each rank keeps: an argument for later calls of the same pool."""
-
-    def __init__(self, pool: RankPool, ranks: Ranks, number: int, made_by: str) -> None:
-        self._pool = weakref.ref(pool)
-        self._ranks = weakref.ref(ranks)
-        self._number = number
-        self._made_by = made_by
-
-    def __repr__(self) -> str:
-        state = "" if self.is_alive() else ", stale"
-        return f"RankRef({self._made_by}{state})"
-
-    def is_alive(self) -> bool:
-        """Whether the ranks that keep it are still the pool's ranks."""
-        pool, ranks = self._pool(), self._ranks()
-        return pool is not None and ranks is not None and pool._ranks is ranks
-
-    def __reduce__(self) -> Any:
-        pool = _calling.pool
-        if pool is None or pool is not self._pool():
-            raise RankRefError(
-                f"{self!r} lives on the ranks of its pool: pass it to run or put of that pool"
-            )
-        if not self.is_alive():
-            raise RankRefError(
-                f"{self!r} is gone, because the pool has started new ranks since; "
-                "make it again with pool.put"
-            )
-        return kept, (self._number,)
-
-
-class _Calling(threading.local):
-    pool: RankPool | None = None
-
-
-_calling = _Calling()
 
 
 class RankPool:
@@ -111,10 +69,11 @@ class RankPool:
         self._threads = check_threads(threads_per_rank)
         fork_server()  # loads torch while the caller goes on
         self._check_collectives = check_collectives
-        self._ranks: Ranks | None = None
+        self._ranks: RankSet | None = None
         self._closed = False
         self._lock = threading.Lock()
-        self._user: int | None = None
+        self._user: int | None = None  # the thread that called last
+        self._stopping = False
         self._numbers = 0
         self._to_free: deque[int] = deque()
         self._sources: dict[str, list[str]] = {}
@@ -160,19 +119,36 @@ class RankPool:
         number = self._numbers
         self._call(Kind.PUT, fn, args, kwargs, timeout, None, number)
         assert self._ranks is not None
-        ref = RankRef(self, self._ranks, number, getattr(fn, "__qualname__", repr(fn)))
+        ref = RankRef(self, number, getattr(fn, "__qualname__", repr(fn)))
         weakref.finalize(ref, self._to_free.append, number).atexit = False
         return ref
 
+    @property
+    def start_id(self) -> object:
+        """Something that is another object after each start of the ranks; None: no ranks."""
+        return self._ranks
+
     def restart(self) -> None:
-        """End the ranks; the next call starts new ones, with modules imported afresh."""
+        """End the ranks; the next call starts new ones, with modules imported afresh.
+
+        A call that runs in another thread ends with CallStopped.
+        """
+        if self._lock.locked() and self._ranks is not None:
+            if self._user == threading.get_ident():
+                raise RuntimeError("this pool is in a call: raise in on_progress to stop it")
+            self._stopping = True
+            self._ranks.ask_to_die()
+        else:
+            self._drop_ranks()
+
+    def _drop_ranks(self) -> None:
         ranks, self._ranks = self._ranks, None
         self._to_free.clear()
         if ranks is not None:
             ranks.close()
 
     def close(self) -> None:
-        """End the ranks for good."""
+        """End the ranks for good; a call that runs in another thread ends with CallStopped."""
         self._closed = True
         self.restart()
 
@@ -203,22 +179,25 @@ class RankPool:
             acquired = self._lock.acquire(blocking=False)
             self._refuse_if_busy(acquired)
             self._user = threading.get_ident()
+            self._stopping = False
+            seconds = self.timeout if timeout is None else check_seconds("timeout", timeout)
             ranks = self._started()
             body = self._pack(fn, args, kwargs, number)
             try:
-                seconds = self.timeout if timeout is None else check_seconds("timeout", timeout)
                 call = Call(ranks, seconds, self.grace, self.stall_timeout)
                 for ref in self._numbers_to_free():
                     call.send(Kind.FREE, dumps(ref))
                 call.send(kind, body)
                 return call.results(on_progress)
-            except BaseException:
+            except BaseException as error:
                 self._ranks = None
                 ranks.kill()
+                if self._stopping and isinstance(error, RankError):
+                    raise CallStopped("the call was stopped from another thread") from None
                 raise
             finally:
-                show_output(ranks.ranks)
-                if self._ranks is None:
+                show_output(ranks.members)
+                if self._ranks is None or self._closed:
                     ranks.close()
         finally:
             if acquired:
@@ -234,16 +213,16 @@ class RankPool:
         if self._closed:
             raise RuntimeError("this pool was closed: make a new RankPool")
 
-    def _started(self) -> Ranks:
+    def _started(self) -> RankSet:
         if self._ranks is not None and (
             self._ranks.owner != os.getpid() or not self._ranks.are_alive()
         ):
-            self.restart()
+            self._drop_ranks()
         if self._ranks is None:
             self._to_free.clear()
             self._sources = {}
             self._path = list(sys.path)
-            self._ranks = Ranks(
+            self._ranks = RankSet(
                 self.size,
                 backend=self._placement.backend,
                 devices=self._placement.devices,
@@ -264,46 +243,11 @@ class RankPool:
         number: int | None,
     ) -> bytes | memoryview:
         """The call as bytes; what cannot be pickled is refused here, before anything is sent."""
-        _calling.pool = self
-        try:
-            call = _dumps_call(fn, args, kwargs)
-        finally:
-            _calling.pool = None
+        with sending_to(self):
+            call = dumps_call(fn, args, kwargs)
         path = list(sys.path) if sys.path != self._path else None
         self._path = list(sys.path)
-        return dumps((self._new_sources(), path, number, bytes(call)))
-
-    def _new_sources(self) -> dict[str, list[str]]:
-        """Source lines of notebook cells that the ranks have not seen (they are in no file)."""
-        new = {
-            name: entry[2]
-            for name, entry in list(linecache.cache.items())
-            if len(entry) == 4 and entry[1] is None and self._sources.get(name) is not entry[2]
-        }
-        self._sources.update(new)
-        return new
-
-
-def _dumps_call(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bytes | memoryview:
-    if not callable(fn):
-        raise TypeError(f"run and put want a function first, not {fn!r}")
-    try:
-        return dumps((fn, args, kwargs))
-    except RankRefError:
-        raise
-    except Exception as whole:
-        parts = [("the function", fn), *((f"argument {i}", a) for i, a in enumerate(args, 1))]
-        parts += [(f"argument {name}", value) for name, value in kwargs.items()]
-        for name, part in parts:
-            try:
-                dumps(part)
-            except Exception as error:
-                raise TypeError(
-                    f"{name} ({type(part).__name__}) cannot be sent to the ranks: {error}"
-                ) from None
-        raise TypeError(f"the call cannot be sent to the ranks: {whole}") from None
+        return dumps((cell_sources(self._sources), path, number, bytes(call)))
 
 
 def run_ranks(fn: Callable[..., Any], n: int, *args: Any, **kwargs: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from labkit.ranks.flight import FlightEntry
+from labkit.ranks.stack import calling_frames
 
 RankState = Literal["returned", "raised", "exited", "died", "waiting", "running"]
 
@@ -29,7 +30,7 @@ class RankReport:
     stack: str = ""  # where it was, outermost call first
     exit_code: int | None = None
     exception: BaseException | None = None  # the original, if it could be brought over
-    lost_connection: bool = False  # it raised because another rank was gone
+    consequence: str = ""  # "lost its connection in": it raised because of another rank
 
     def headline(self) -> str:
         """One line: what became of this rank."""
@@ -37,8 +38,8 @@ class RankReport:
         match self.state:
             case "returned":
                 return f"rank {self.rank} has returned"
-            case "raised" if self.lost_connection:
-                return f"rank {self.rank} lost its connection in {_last(self.flight)}"
+            case "raised" if self.consequence:
+                return f"rank {self.rank} {self.consequence} {_last(self.flight)}"
             case "raised":
                 return f"rank {self.rank} raised {self.error}"
             case "exited":
@@ -52,7 +53,7 @@ class RankReport:
 
     def account(self) -> str:
         """The headline and where in the code it was."""
-        shows_traceback = self.state in ("raised", "exited") and not self.lost_connection
+        shows_traceback = self.state in ("raised", "exited") and not self.consequence
         detail = self.traceback if shows_traceback else self.stack
         if not detail:
             return self.headline()
@@ -99,8 +100,16 @@ class RankError(RuntimeError):
     def __str__(self) -> str:
         return str(self.args[0])
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the line of the cell, then the report."""
+        return [type(self).__name__, calling_frames(self.__traceback__), "", *str(self).split("\n")]
+
     def __reduce__(self) -> Any:
         return type(self), (self.args[0], self.rank, self.reports)
+
+
+class CallStopped(RuntimeError):
+    """A call was ended from another thread, by `restart` or `close` of its pool."""
 
 
 class RankTimeout(RankError, TimeoutError):
@@ -126,4 +135,4 @@ def compose(summary: str, culprit: int, reports: Sequence[RankReport]) -> str:
 
 
 def _same_error(a: RankReport, b: RankReport) -> bool:
-    return a.state == "raised" and a.error == b.error and not a.lost_connection
+    return a.state == "raised" and a.error == b.error and not a.consequence

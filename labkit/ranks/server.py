@@ -102,8 +102,13 @@ def reap(pid: int) -> int | None:
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         kill(pid)
+        return os.waitpid(pid, 0)[1]
     done, status = os.waitpid(pid, os.WNOHANG)
-    return status if done else None
+    if not done:
+        return None
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    return status
 
 
 class Server:

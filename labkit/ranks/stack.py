@@ -6,9 +6,10 @@ import linecache
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 
 Place = tuple[str, int, str]  # file, line, function
 
@@ -16,6 +17,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)
 _FILE = re.compile(r'File "(?P<file>[^"\n]+)"')
 _HERE = str(Path(__file__).parent)
 _PROJECT = str(Path(__file__).parents[2])
+_SHELLS = (f"{os.sep}IPython{os.sep}", f"{os.sep}ipykernel{os.sep}")
 _LIBRARIES = (f"{os.sep}torch{os.sep}", f"{os.sep}contextlib.py")
 
 
@@ -53,6 +55,14 @@ def user_frames(frames: Sequence[Place]) -> str:
     if named and not any(file.startswith(_HERE) for file, _, _ in hidden):
         lines.append(f"  (inside torch.distributed.{named[0]})")
     return "\n".join(lines)
+
+
+def calling_frames(tb: TracebackType | None) -> str:
+    """The frames of an error raised in this package that belong to whoever called it."""
+    places = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(tb)]
+    while places and any(part in places[0][0] for part in _SHELLS):
+        places.pop(0)
+    return readable_paths(user_frames(places))
 
 
 def _worker_file() -> str:

@@ -11,6 +11,7 @@ import io
 import pickle
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -73,6 +74,7 @@ class Channel:
         self.sock = sock
         self.closed = False  # the other side is gone
         self._buffer = bytearray()
+        self._sending = threading.Lock()  # threads of a rank may report progress
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -83,11 +85,12 @@ class Channel:
     def send(self, kind: int, body: bytes | memoryview = b"") -> None:
         """Send one frame; raises OSError when the other side is gone."""
         header = _HEADER.pack(kind, len(body))
-        if len(body) < 65536:
-            self.sock.sendall(header + bytes(body))
-        else:
-            self.sock.sendall(header)
-            self.sock.sendall(body)
+        with self._sending:
+            if len(body) < 65536:
+                self.sock.sendall(header + bytes(body))
+            else:
+                self.sock.sendall(header)
+                self.sock.sendall(body)
 
     def send_within(self, seconds: float, kind: int, body: bytes | memoryview = b"") -> None:
         """Like `send`, but gives up silently when the other side is gone or takes nothing."""
@@ -100,12 +103,12 @@ class Channel:
             self.sock.settimeout(None)
 
     def frames(self) -> Iterator[tuple[int, bytearray]]:
-        """The whole frames that have arrived, after one read of the socket.
+        """The whole frames that have arrived, after one read that does not wait.
 
         Sets `closed` when the other side is gone.
         """
         try:
-            data = self.sock.recv(1 << 20)
+            data = self.sock.recv(1 << 20, socket.MSG_DONTWAIT)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:

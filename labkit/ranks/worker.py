@@ -29,7 +29,6 @@ from labkit.ranks.wire import Channel, Kind, dumps, loads
 # The pool's own deadline ends a call; torch's would only hide what happened behind a later error.
 _NO_TIMEOUT = timedelta(days=7)
 
-_libc = ctypes.CDLL(None)
 _kept: dict[int, Any] = {}
 
 
@@ -192,7 +191,7 @@ def _trim(tb: TracebackType | None) -> TracebackType | None:
 
 def _flush() -> None:
     """Empty Python's and the C library's output buffers."""
-    _libc.fflush(None)
+    ctypes.CDLL(None).fflush(None)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

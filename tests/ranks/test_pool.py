@@ -16,7 +16,9 @@ import pytest
 import torch
 
 from labkit.ranks.comm import Comm
-from labkit.ranks.pool import RankPool, RankRefError, run_ranks
+from labkit.ranks.pool import RankPool, run_ranks
+from labkit.ranks.rank_ref import RankRefError
+from labkit.ranks.report import CallStopped
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MakePool = Callable[[int], RankPool]
@@ -154,6 +156,40 @@ def test_second_thread_is_refused_and_the_first_call_goes_on(pool: MakePool) -> 
     assert results == [[0, 1]]
 
 
+@pytest.mark.parametrize("how", ["restart", "close"])
+def test_call_in_a_thread_can_be_stopped_from_another(how: str) -> None:
+    own = RankPool(2)
+    started = threading.Event()
+    errors: list[BaseException] = []
+
+    def work(comm: Comm) -> None:
+        comm.report(1)
+        time.sleep(1000)
+
+    def run() -> None:
+        try:
+            own.run(work, on_progress=lambda rank, value: started.set())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert started.wait(30)
+    getattr(own, how)()
+    thread.join(10)
+    assert [type(error) for error in errors] == [CallStopped]
+    if how == "restart":
+        assert own.run(lambda comm: comm.rank) == [0, 1]
+    own.close()
+
+
+def test_bad_timeout_of_a_call_is_refused_and_the_ranks_go_on(pool: MakePool) -> None:
+    pids = pool(2).run(lambda comm: os.getpid())
+    with pytest.raises(ValueError, match="timeout of 0; want seconds above 0"):
+        pool(2).run(lambda comm: None, timeout=0)
+    assert pool(2).run(lambda comm: os.getpid()) == pids
+
+
 def test_pool_may_be_used_from_a_thread_that_ends(pool: MakePool) -> None:
     own = RankPool(2)
     thread = threading.Thread(target=own.run, args=(lambda comm: comm.rank,))
@@ -249,6 +285,12 @@ def test_reference_belongs_to_its_pool(pool: MakePool) -> None:
 def test_bad_sizes_are_refused(size: object, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         RankPool(size)  # type: ignore[arg-type]
+
+
+def test_windows_is_told_about_wsl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(RuntimeError, match="on Windows install WSL"):
+        RankPool(2)
 
 
 def test_numpy_size_is_a_size() -> None:

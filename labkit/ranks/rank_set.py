@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import mmap
 import os
 import selectors
 import shutil
@@ -16,17 +14,17 @@ import time
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any
 
 from labkit.ranks import server as protocol
-from labkit.ranks.flight import FLIGHT_BYTES, FlightEntry, num_records, read_flight
 from labkit.ranks.fork_server import StartError, fork_server
-from labkit.ranks.wire import Channel, Kind
+from labkit.ranks.rank_process import RankProcess
+from labkit.ranks.wire import Kind
 from labkit.ranks.worker import Settings
 
 _KILL_SECONDS = 5.0
 
-_alive: weakref.WeakSet[Ranks] = weakref.WeakSet()
+_alive: weakref.WeakSet[RankSet] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -45,54 +43,7 @@ class Closed:
     rank: int
 
 
-class Rank:
-    """One rank as the parent sees it: its id, its channel, and the files it writes."""
-
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        self.pid: int | None = None
-        self.exit_code: int | None = None  # negative: killed by that signal
-        self.output = _append_file()
-        self.stack = _append_file()
-        self.flight_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        self.flight_file.truncate(FLIGHT_BYTES)
-        self.memory = mmap.mmap(self.flight_file.fileno(), FLIGHT_BYTES)
-        ours, self.theirs = socket.socketpair()
-        self.channel = Channel(ours)
-        self._shown = 0
-
-    def fds(self) -> tuple[int, ...]:
-        """What the rank is handed: its channel, output, stack and flight files."""
-        files = (self.theirs, self.output, self.stack, self.flight_file)
-        return tuple(file.fileno() for file in files)
-
-    def flight(self) -> FlightEntry:
-        return read_flight(self.memory)
-
-    def num_records(self) -> int:
-        return num_records(self.memory)
-
-    def pending_output(self) -> int:
-        """Bytes printed and not shown yet."""
-        return os.fstat(self.output.fileno()).st_size - self._shown
-
-    def new_output(self) -> bytes:
-        """What the rank printed since this was called last."""
-        text = _read(self.output, self._shown)
-        self._shown += len(text)
-        return text
-
-    def stack_text(self) -> str:
-        return _read(self.stack, 0).decode(errors="replace")
-
-    def close(self) -> None:
-        for file in (self.theirs, self.channel, self.output, self.stack, self.flight_file):
-            file.close()
-        with contextlib.suppress(BufferError):
-            self.memory.close()
-
-
-class Ranks:
+class RankSet:
     """`size` ranks in one process group, from the moment they are all ready until `close`."""
 
     def __init__(
@@ -112,19 +63,19 @@ class Ranks:
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        self.ranks: list[Rank] = []
+        self.members: list[RankProcess] = []
         self.selector = selectors.DefaultSelector()
         self.owner = os.getpid()
         self.finalizer = weakref.finalize(
-            self, _close, self.server, self.ranks, self.selector, self.owner
+            self, _close, self.server, self.members, self.selector, self.owner
         )
         _alive.add(self)
         try:
             self.selector.register(self.server, selectors.EVENT_READ)
             for number in range(size):
-                self.ranks.append(Rank(number))
-                self.selector.register(self.ranks[-1].channel, selectors.EVENT_READ, number)
-            for rank in self.ranks:
+                self.members.append(RankProcess(number))
+                self.selector.register(self.members[-1].channel, selectors.EVENT_READ, number)
+            for rank in self.members:
                 settings = Settings(
                     rank=rank.rank,
                     size=size,
@@ -139,7 +90,7 @@ class Ranks:
             self.close()
             raise
 
-    def _fork(self, rank: Rank, settings: Settings, environ: dict[str, str]) -> None:
+    def _fork(self, rank: RankProcess, settings: Settings, environ: dict[str, str]) -> None:
         message = {
             "do": "fork",
             "rank": rank.rank,
@@ -159,7 +110,7 @@ class Ranks:
 
     def _wait_until_ready(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
-        missing = set(range(len(self.ranks)))
+        missing = set(range(len(self.members)))
         while missing:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -168,46 +119,49 @@ class Ranks:
                 if isinstance(event, Closed) and not self.forker.is_alive():
                     raise StartError(self.forker.what_went_wrong())
                 if isinstance(event, Closed) or event.kind == Kind.RAISED:
-                    said = self.ranks[event.rank].new_output().decode(errors="replace")
+                    said = self.members[event.rank].new_output().decode(errors="replace")
                     raise StartError(f"rank {event.rank} could not start:\n{said}")
                 missing.discard(event.rank)
 
     def events(self, timeout: float) -> Iterator[Frame | Closed]:
         """What the ranks said or suffered, waiting at most `timeout` seconds for it."""
         for key, _ in self.selector.select(max(0.0, timeout)):
-            if key.fileobj is self.server:
-                self._hear_server()
-            else:
-                rank = self.ranks[key.data]
-                for kind, body in rank.channel.frames():
-                    yield Frame(rank.rank, kind, body)
-                if rank.channel.closed:
-                    self.selector.unregister(rank.channel)
-                    yield Closed(rank.rank)
+            rank = self._hear_server() if key.fileobj is self.server else self.members[key.data]
+            if rank is None or rank.channel.closed:
+                continue
+            for kind, body in rank.channel.frames():
+                yield Frame(rank.rank, kind, body)
+            if rank.channel.closed or rank.exit_code is not None:
+                rank.channel.closed = True
+                self.selector.unregister(rank.channel)
+                yield Closed(rank.rank)
 
-    def _hear_server(self) -> None:
+    def _hear_server(self) -> RankProcess | None:
+        """Take in one message of the server; the rank that it says has ended, if any."""
         message, _ = protocol.receive(self.server)
         if message is None:
             self.selector.unregister(self.server)
         elif "rank" in message:
-            self.ranks[message["rank"]].pid = message["pid"]
+            self.members[message["rank"]].pid = message["pid"]
         else:
-            for rank in self.ranks:
+            for rank in self.members:
                 if rank.pid == message["exited"]:
                     rank.exit_code = message["code"]
+                    return rank
+        return None
 
     def are_alive(self) -> bool:
         """Whether every rank was alive when the server last said something."""
         for _ in self.events(0):
             pass
-        return all(rank.exit_code is None and not rank.channel.closed for rank in self.ranks)
+        return all(rank.exit_code is None and not rank.channel.closed for rank in self.members)
 
-    def signal(self, rank: Rank, number: int) -> None:
+    def signal(self, rank: RankProcess, number: int) -> None:
         """Send a signal to a rank, through the server, which knows that the id is still its."""
         with contextlib.suppress(OSError):
             protocol.send(self.server, {"do": "signal", "pid": rank.pid, "signal": int(number)})
 
-    def wait_for_exit(self, ranks: Sequence[Rank], timeout: float) -> None:
+    def wait_for_exit(self, ranks: Sequence[RankProcess], timeout: float) -> None:
         """Wait until the server has told how each of `ranks` ended."""
         deadline = time.monotonic() + timeout
         while any(rank.exit_code is None for rank in ranks):
@@ -222,9 +176,13 @@ class Ranks:
 
     def kill(self) -> None:
         """Kill every rank now; returns when they are dead."""
-        for rank in self.ranks:
+        self.ask_to_die()
+        self.wait_for_exit([rank for rank in self.members if rank.pid], _KILL_SECONDS)
+
+    def ask_to_die(self) -> None:
+        """Have every rank killed, without waiting for it."""
+        for rank in self.members:
             self.signal(rank, signal.SIGKILL)
-        self.wait_for_exit([rank for rank in self.ranks if rank.pid], _KILL_SECONDS)
 
     def close(self) -> None:
         """End the ranks and give back everything they used."""
@@ -232,7 +190,7 @@ class Ranks:
 
 
 def _close(
-    server: socket.socket, ranks: list[Rank], selector: selectors.BaseSelector, owner: int
+    server: socket.socket, ranks: list[RankProcess], selector: selectors.BaseSelector, owner: int
 ) -> None:
     if os.getpid() == owner:
         with contextlib.suppress(OSError):
@@ -251,19 +209,6 @@ def _forget_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
-
-
-def _append_file() -> IO[bytes]:
-    """An unnamed file that several processes may add to without overwriting each other."""
-    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-    flags = fcntl.fcntl(file.fileno(), fcntl.F_GETFL)
-    fcntl.fcntl(file.fileno(), fcntl.F_SETFL, flags | os.O_APPEND)
-    return file
-
-
-def _read(file: IO[bytes], start: int) -> bytes:
-    size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), max(0, size - start), start)
 
 
 def _working_directory() -> str:

@@ -1,0 +1,47 @@
+"""A call on its way to the ranks: function and arguments as bytes, and the source behind them."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from labkit.ranks.rank_ref import RankRefError
+from labkit.ranks.wire import dumps
+
+
+def dumps_call(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bytes | memoryview:
+    """Pickle a call; TypeError names the function or the argument that cannot be pickled."""
+    if not callable(fn):
+        raise TypeError(f"run and put want a function first, not {fn!r}")
+    try:
+        return dumps((fn, args, kwargs))
+    except RankRefError:
+        raise
+    except Exception as whole:
+        parts = [("the function", fn), *((f"argument {i}", a) for i, a in enumerate(args, 1))]
+        parts += [(f"argument {name}", value) for name, value in kwargs.items()]
+        for name, part in parts:
+            try:
+                dumps(part)
+            except Exception as error:
+                raise TypeError(
+                    f"{name} ({type(part).__name__}) cannot be sent to the ranks: {error}"
+                ) from None
+        raise TypeError(f"the call cannot be sent to the ranks: {whole}") from None
+
+
+def cell_sources(sent: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Source lines of notebook cells that are not in `sent` yet, which is brought up to date.
+
+    Cells are in no file, so ranks could not show their lines in a traceback otherwise.
+    """
+    new = {
+        name: entry[2]
+        for name, entry in list(linecache.cache.items())
+        if len(entry) == 4 and entry[1] is None and sent.get(name) is not entry[2]
+    }
+    sent.update(new)
+    return new
