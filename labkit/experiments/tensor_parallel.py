@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from labkit.layers.norm import RMSNorm
 from labkit.layers.weight import PackedWeight
-from labkit.models.chat import ChatML
+from labkit.models.checkpoint import Checkpoint
 from labkit.models.generate import complete
-from labkit.models.llama import Llama, load_model
-from labkit.models.tokenizer import Tokenizer
+from labkit.models.llama import DecoderLayer, Llama, load_model
 from labkit.plan.layout import LayoutError, validate
 from labkit.plan.model import ModelSpec
 from labkit.plan.shard import partition_heads
@@ -32,11 +32,10 @@ PASSAGE = (
 """Ordinary English to read, written for this course."""
 
 
-def question_ids(directory: Path, question: str) -> list[int]:
+def question_ids(checkpoint: Checkpoint, question: str) -> list[int]:
     """Token ids of a question, in the model's conversation format where it has one."""
-    chat = ChatML.from_directory(directory)
-    text = question if chat is None else chat.ask(question)
-    return Tokenizer.from_directory(directory).encode(text)
+    chat = checkpoint.chat_format()
+    return checkpoint.load_tokenizer().encode(question if chat is None else chat.ask(question))
 
 
 def load_traced(comm: Comm, name: str | Path, *, allow_uneven_heads: bool = False) -> Llama:
@@ -145,10 +144,10 @@ def share(comm: Comm, model: Llama) -> Share:
     bytes_of = {"embedding": _weight_bytes(model.embed_tokens)}
     if not model.spec.tie_word_embeddings:
         bytes_of["LM head"] = _weight_bytes(model.lm_head)
-    layers = list(model.layers)
+    layers = [layer for layer in model.layers if isinstance(layer, DecoderLayer)]
     bytes_of["attention"] = sum(_weight_bytes(layer.self_attn) for layer in layers)
     bytes_of["MLP"] = sum(_weight_bytes(layer.mlp) for layer in layers)
-    norms = (norm for layer in layers for norm in layer.children() if _is_norm(norm))
+    norms = (norm for layer in layers for norm in layer.children() if isinstance(norm, RMSNorm))
     bytes_of["norms"] = _weight_bytes(model.norm) + sum(map(_weight_bytes, norms))
     attention = layers[0].self_attn
     return Share(comm.rank, attention.num_heads, attention.num_kv_heads, bytes_of)
@@ -192,10 +191,6 @@ def _refusal(spec: ModelSpec, size: int, allow_uneven_heads: bool) -> str | None
     except LayoutError as error:
         return str(error)
     return None
-
-
-def _is_norm(module: nn.Module) -> bool:
-    return "Norm" in type(module).__name__
 
 
 def _weight_bytes(module: nn.Module) -> int:
