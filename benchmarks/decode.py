@@ -71,14 +71,14 @@ class Plan:
     """Seconds after which no further round starts."""
     limit: float
     """Seconds after which nothing is waited for any more."""
-    prompt_tokens: int = 32
+    prompt_tokens: int = 16
 
 
 FULL = Plan(
     sides=ALL_SIDES,
     dtypes=DTYPES,
     new_tokens={1: 33, 8: 17, 32: 9},
-    rounds=5,
+    rounds=4,
     slow_rounds=3,
     tries_variants=True,
     deadline=180.0,
@@ -156,6 +156,9 @@ def measure(plan: Plan, model: Path) -> list[Row]:
                     for side in plan.sides
                     for threads in side.threads
                 ]
+                print(
+                    f"{clock.elapsed:4.0f} s: {dtype}, batch {batch}", file=sys.stderr, flush=True
+                )
                 requests = _Requests(plan, dtype, windows[:batch], new_tokens)
                 _measure_batch(plan, contestants, requests, clock)
                 rows += _rows(contestants, requests, weights * BYTES_PER_ELEMENT[dtype])
@@ -201,15 +204,13 @@ def _measure_batch(
 
 
 def _choose_variant(plan: Plan, contestant: Contestant, requests: _Requests, clock: Clock) -> None:
-    """A short run of each variant (the warm-up at the same time); the fastest stays."""
+    """A short run of each variant, which also warms the side up; the fastest stays."""
     variants = contestant.side.variants if plan.tries_variants else contestant.side.variants[:1]
     seconds: dict[str, float] = {}
     for variant in variants:
         few = requests.to(contestant, variant=variant, new_tokens=4)
-        contestant.process.ask(few, clock.deadline)
-        if len(variants) > 1:
-            seconds[variant] = contestant.process.ask(few, clock.deadline).seconds
-    contestant.variant = min(seconds, key=lambda name: seconds[name], default=variants[0])
+        seconds[variant] = contestant.process.ask(few, clock.deadline).seconds
+    contestant.variant = min(variants, key=lambda variant: seconds[variant])
 
 
 @contextmanager
