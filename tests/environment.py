@@ -59,7 +59,9 @@ def _with_torch() -> Environment:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
     environment = Environment(folder)
-    environment.pip("install", "--quiet", f"torch=={version('torch').split('+')[0]}")
+    environment.pip(
+        "install", "--quiet", "--no-compile", f"torch=={version('torch').split('+')[0]}"
+    )
     return environment
 
 

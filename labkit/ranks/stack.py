@@ -95,5 +95,8 @@ def _cell_name(file: str) -> str | None:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None:
         return None
+    if not hasattr(shell.compile, "format_code_name"):  # IPython 7, which Colab has
+        old = re.match(r"<ipython-input-(\d+)-", file)
+        return None if old is None else f"Cell In[{old[1]}]"
     name = shell.compile.format_code_name(file)
     return None if name is None else " ".join(name)
