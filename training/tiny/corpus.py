@@ -1,4 +1,4 @@
-"""The training text: an endless, seeded stream of documents in four domains.
+"""The training text: an endless, seeded stream of documents in five domains.
 
 Document `i` of a domain and split is the same on every machine: it depends on the seed, the
 domain, the split and `i`, and on nothing else. No file is read and nothing is downloaded.
@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from training.tiny import corpus_facts, corpus_howto, corpus_serving, corpus_stories
+from training.tiny import corpus_facts, corpus_howto, corpus_memory, corpus_serving, corpus_stories
 from training.tiny.corpus_words import Teller, Triple, held_out
 
 SPLITS = ("train", "held-out")
@@ -28,7 +28,9 @@ DOMAINS = {
     "howto": (corpus_howto.triple, corpus_howto.howto),
     "facts": (corpus_facts.triple, corpus_facts.facts),
     "serving": (corpus_serving.triple, corpus_serving.serving),
+    "memory": (corpus_memory.triple, corpus_memory.game),
 }
+MIXTURE = {"stories": 3, "howto": 3, "facts": 3, "serving": 2, "memory": 2}
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,11 @@ def document(domain: str, index: int, split: str, seed: int) -> Document:
     return Document(domain, about, *write(tell, about))
 
 
-def documents(split: str, seed: int, start: int = 0) -> Iterator[Document]:
-    """The endless stream of a split from document `start` on, domains in random order.
-
-    How-to texts are the shortest, so they come twice as often as the others.
-    """
-    names = [*DOMAINS, "howto"]
+def documents(
+    split: str, seed: int, start: int = 0, mixture: Mapping[str, int] = MIXTURE
+) -> Iterator[Document]:
+    """The endless stream of a split from document `start` on, domains drawn by their weights."""
+    names = [name for name, weight in mixture.items() for _ in range(weight)]
     for index in itertools.count(start):
         domain = Teller(f"{seed}/order/{split}/{index}").one(names)
         yield document(domain, index, split, seed)

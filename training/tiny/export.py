@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from training.tiny.corpus import DOMAINS, documents
+from training.tiny.corpus import DOMAINS, MIXTURE, documents
 from training.tiny.corpus_words import HELD_OUT_SHARE
 from training.tiny.evaluate import evaluate, load
 from training.tiny.model import TinyLlama
@@ -32,6 +32,7 @@ def write_checkpoint(model: TinyLlama, tokenizer: Tokenizer, folder: Path) -> No
         name: weight.to(torch.bfloat16).contiguous() for name, weight in model.state_dict().items()
     }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
     tokenizer.save(str(folder / "tokenizer.json"))
     write_json(
         folder / "tokenizer_config.json",
@@ -72,7 +73,7 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def export(run: Any, folder: Path, threads: int) -> None:
+def export(run: Any, folder: Path, workers: int) -> None:
     """Write the checkpoint of a `train.Run`, read it back, evaluate that, and record it all."""
     write_checkpoint(run.model, run.tokenizer, folder)
     model, tokenizer = load(folder)
@@ -87,13 +88,14 @@ def export(run: Any, folder: Path, threads: int) -> None:
         "optimizer": "Muon for the layers' matrices, AdamW for the embedding and the norms",
         "schedule": "warm up, constant, linear to zero over the last `decay` steps",
         "precision": "trained in float32, rounded to bfloat16 once at the end, then evaluated",
-        "determinism": "bit for bit with the same seed, threads, torch and processor; "
+        "determinism": "bit for bit with the same seed, torch and processor; "
         "elsewhere the same text in the same order, and weights that differ by rounding",
         "data": {
             "generator": "training/tiny/corpus.py",
             "seed": recipe.seed,
             "domains": list(DOMAINS),
-            "documents_seen_once_each": run.stream.position,
+            "mixture_weights": MIXTURE,
+            "documents_seen_once_each": run.documents_seen,
             "held_out": f"one (who, what, where) in {HELD_OUT_SHARE}, by checksum; every opening "
             "names its triple, so no held-out opening occurs in training",
             "tokenizer_documents": TRAINING_DOCUMENTS,
@@ -108,7 +110,7 @@ def export(run: Any, folder: Path, threads: int) -> None:
         "cost": {
             "cpu_seconds": round(run.cpu_seconds, 1),
             "wall_seconds": round(run.wall_seconds, 1),
-            "threads": threads,
+            "worker_threads": workers,
             "minutes_on_two_cores": round(run.cpu_seconds / 120, 1),
             "note": "CPU time of the training process; other work shared the machine, so its wall "
             "time is longer than an idle machine needs",

@@ -15,6 +15,7 @@ from itertools import islice
 
 from training.tiny.corpus import Document, documents
 from training.tiny.corpus_facts import answers_from_scene
+from training.tiny.corpus_memory import lists_kept
 from training.tiny.corpus_words import ANIMALS, COLOURS, NUMBERS, OBJECTS, PEOPLE, PLACES
 
 KINDS = {
@@ -47,6 +48,8 @@ class Judgement:
     no_loop: bool
     facts_right: int
     facts_asked: int
+    lists_right: int
+    lists_made: int
 
     @property
     def on_subject(self) -> bool:
@@ -57,6 +60,8 @@ class Judgement:
             return self.topic_recurs
         if self.domain == "facts":
             return self.facts_right >= LEAST_RIGHT * self.facts_asked
+        if self.domain == "memory":
+            return self.lists_made > 0 and self.lists_right >= LEAST_RIGHT * self.lists_made
         return self.name_recurs or self.topic_recurs
 
     @property
@@ -112,6 +117,7 @@ def judge(document: Document, continuation: str, corpus_seed: int = 0) -> Judgem
     right, asked = (
         answers_from_scene(document.opening, complete) if document.domain == "facts" else (0, 0)
     )
+    kept, made = lists_kept(complete) if document.domain == "memory" else (0, 0)
     return Judgement(
         domain=document.domain,
         name_recurs=about.who in words,
@@ -121,9 +127,12 @@ def judge(document: Document, continuation: str, corpus_seed: int = 0) -> Judgem
         unknown_words=tuple(sorted(set(words) - known_words)),
         known_phrases=round(sum(p in known_trigrams for p in phrases) / max(1, len(phrases)), 4),
         distinct_4_grams=round(len(set(four)) / max(1, len(four)), 4),
-        no_loop=(
+        no_loop=document.domain == "memory"
+        or (
             len(set(four)) >= LEAST_DISTINCT * len(four) and max(sentences.values()) <= MOST_REPEATS
         ),
         facts_right=right,
         facts_asked=asked,
+        lists_right=kept,
+        lists_made=made,
     )

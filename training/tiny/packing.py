@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from training.tiny.corpus import document, documents
+from training.tiny.corpus import MIXTURE, document, documents
 
 END_ID = 0
 
@@ -24,9 +26,10 @@ class PackedStream:
         seed: int,
         position: int = 0,
         rest: Tensor | None = None,
+        mixture: Mapping[str, int] = MIXTURE,
     ) -> None:
         self.tokenizer = tokenizer
-        self.source = documents(split, seed, position)
+        self.source = documents(split, seed, position, mixture)
         self.position = position
         self.rest = torch.empty(0, dtype=torch.long) if rest is None else rest
 

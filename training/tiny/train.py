@@ -4,7 +4,7 @@
     python training/tiny/train.py --out run           # the real thing; resumes where it stopped
     python training/tiny/train.py --out run --export labkit/models/tiny
 
-Same seed, thread count, torch version and processor: same numbers, bit for bit. Otherwise the
+Same seed, torch version and processor: same numbers, bit for bit. Otherwise the
 text is still the same and the weights differ by the rounding that builds up.
 """
 
@@ -14,15 +14,18 @@ import argparse
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from training.tiny.corpus import MIXTURE
 from training.tiny.export import export
 from training.tiny.model import TinyConfig, TinyLlama
 from training.tiny.optimizer import make_optimizers, schedule
@@ -30,32 +33,44 @@ from training.tiny.packing import PackedStream
 from training.tiny.tokenizer import train_tokenizer
 
 HELD_OUT_SEED_OFFSET = 1
+GAME_DOCUMENTS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides the result. Every `long_every`-th step has sequences of `long`."""
+    """Everything that decides the result.
+
+    The first `game_steps` steps see the memory game only, in sequences of `game_length`: a model
+    that has learned to look back there looks back in all other texts too, and without this start
+    it did not learn to within the budget. After that come all domains; every `long_every`-th step
+    has sequences of `long`.
+    """
 
     seed: int = 0
-    steps: int = 1400
-    tokens_per_step: int = 6144
+    steps: int = 800
+    tokens_per_step: int = 4096
+    game_steps: int = 160
+    game_length: int = 128
     short: int = 512
     long: int = 2048
     long_every: int = 4
-    micro_tokens: int = 2048
+    micro_tokens: int = 1024
     warmup: int = 20
-    decay: int = 350
+    decay: int = 250
     matrix_lr: float = 0.02
     other_lr: float = 0.003
     validate_every: int = 100
 
     def length(self, step: int) -> int:
         """Sequence length of a step."""
+        if step < self.game_steps:
+            return self.game_length
         return self.long if step % self.long_every == self.long_every - 1 else self.short
 
 
 SMOKE = Recipe(
-    steps=12, tokens_per_step=1024, short=128, long=256, micro_tokens=1024, warmup=2, decay=4,
+    steps=12, tokens_per_step=1024,
+    game_steps=4, short=128, long=256, micro_tokens=1024, warmup=2, decay=4,
     validate_every=6,
 )  # fmt: skip
 SMOKE_CONFIG = TinyConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2)
@@ -64,29 +79,52 @@ SMOKE_CONFIG = TinyConfig(hidden_size=64, intermediate_size=128, num_hidden_laye
 class Run:
     """A training run: what changes from step to step, and how it is saved."""
 
-    def __init__(self, recipe: Recipe, config: TinyConfig, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, recipe: Recipe, config: TinyConfig, tokenizer: Tokenizer, workers: int = 1
+    ) -> None:
+        self.workers = ThreadPoolExecutor(workers)
         self.recipe = recipe
         self.config = config
         self.tokenizer = tokenizer
         self.model = TinyLlama(config, recipe.seed)
         self.optimizers = make_optimizers(self.model, recipe.matrix_lr, recipe.other_lr)
-        self.stream = PackedStream(tokenizer, "train", recipe.seed)
+        self.streams = self.open_streams([(GAME_DOCUMENTS, None), (0, None)])
         held_out = PackedStream(tokenizer, "held-out", recipe.seed + HELD_OUT_SEED_OFFSET)
         self.validation_ids = held_out.batch(max(1, 8192 // recipe.short), recipe.short)
         self.step = 0
         self.curve: list[dict[str, float]] = []
         self.cpu_seconds = self.wall_seconds = 0.0
 
+    def open_streams(self, states: list[tuple[int, Tensor | None]]) -> list[PackedStream]:
+        """The memory game alone, and the mixture, each from a (position, rest)."""
+        return [
+            PackedStream(self.tokenizer, "train", self.recipe.seed, position, rest, mixture)
+            for (position, rest), mixture in zip(states, ({"memory": 1}, MIXTURE), strict=True)
+        ]
+
     def train_step(self) -> float:
-        """One optimiser step over `tokens_per_step` tokens; the mean loss in nats."""
+        """One optimiser step; the mean loss in nats.
+
+        Workers share the micro-batches, and the gradients are added in the order of the
+        micro-batches: the number of workers does not change the result.
+        """
         recipe, length = self.recipe, self.recipe.length(self.step)
-        ids = self.stream.batch(recipe.tokens_per_step // length, length)
-        micro_batches = ids.split(max(1, recipe.micro_tokens // length))
-        total = 0.0
-        for micro in micro_batches:
+        ids = self.streams[self.step >= recipe.game_steps].batch(
+            recipe.tokens_per_step // length, length
+        )
+        parameters = list(self.model.parameters())
+
+        def gradients(micro: Tensor) -> tuple[float, tuple[Tensor, ...]]:
             loss = self.model.loss(micro) * (len(micro) / len(ids))
-            loss.backward()
-            total += loss.item()
+            return loss.item(), torch.autograd.grad(loss, parameters)
+
+        total = 0.0
+        for loss, grads in self.workers.map(
+            gradients, ids.split(max(1, recipe.micro_tokens // length))
+        ):
+            total += loss
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = grad if parameter.grad is None else parameter.grad + grad
         factor = schedule(self.step, recipe.steps, recipe.warmup, recipe.decay)
         for optimizer, lr in zip(self.optimizers, (recipe.matrix_lr, recipe.other_lr), strict=True):
             for group in optimizer.param_groups:
@@ -95,6 +133,11 @@ class Run:
             optimizer.zero_grad()
         self.step += 1
         return total
+
+    @property
+    def documents_seen(self) -> int:
+        """Documents taken from the streams so far."""
+        return self.streams[0].position - GAME_DOCUMENTS + self.streams[1].position
 
     @torch.no_grad()
     def validate(self) -> float:
@@ -136,8 +179,7 @@ class Run:
         state = {
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "position": self.stream.position,
-            "rest": self.stream.rest,
+            "streams": [(stream.position, stream.rest) for stream in self.streams],
             "step": self.step,
             "curve": self.curve,
             "seconds": (self.cpu_seconds, self.wall_seconds),
@@ -152,9 +194,7 @@ class Run:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.stream = PackedStream(
-            self.tokenizer, "train", self.recipe.seed, state["position"], state["rest"]
-        )
+        self.streams = self.open_streams(state["streams"])
         self.step, self.curve = state["step"], state["curve"]
         self.cpu_seconds, self.wall_seconds = state["seconds"]
 
@@ -176,12 +216,12 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="a few seconds, a smaller model")
     parser.add_argument("--out", type=Path, help="folder for the state and the tokenizer")
     parser.add_argument("--export", type=Path, help="write the checkpoint of --out to this folder")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2, help="threads that share a step")
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--decay", type=int, default=Recipe.decay)
     parser.add_argument("--seed", type=int, default=Recipe.seed)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(1)
     if arguments.smoke:
         before, after = smoke()
         print(f"held-out loss {before:.3f} -> {after:.3f}")
@@ -195,13 +235,13 @@ def main() -> None:
     tokenizer_path = arguments.out / "tokenizer.json"
     if not tokenizer_path.exists():
         train_tokenizer(recipe.seed).save(str(tokenizer_path))
-    run = Run(recipe, TinyConfig(), Tokenizer.from_file(str(tokenizer_path)))
+    run = Run(recipe, TinyConfig(), Tokenizer.from_file(str(tokenizer_path)), arguments.workers)
     if (arguments.out / "state.pt").exists():
         run.resume(arguments.out)
         print(f"resumed at step {run.step}", flush=True)
     run.train(arguments.out)
     if arguments.export:
-        export(run, arguments.export, threads=arguments.threads)
+        export(run, arguments.export, workers=arguments.workers)
 
 
 if __name__ == "__main__":
