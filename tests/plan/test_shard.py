@@ -55,46 +55,56 @@ def test_pipeline_stages_all_hold_layers_or_are_refused(num_layers, pp):
             shard.pipeline_ranges(num_layers, pp)
 
 
-def test_every_head_partition_up_to_64_heads_is_consistent_or_refused():
-    """All group shapes, all degrees, both modes: query heads tile, each rank's queries find their
-    keys on that rank and no KV head is held for nothing."""
-    for num_heads in range(1, 65):
-        for num_kv_heads in (d for d in range(1, num_heads + 1) if num_heads % d == 0):
-            for uneven in (False, True):
-                legal = {
-                    tp
-                    for tp in range(1, num_heads + 3)
-                    if check_heads(num_heads, num_kv_heads, tp, uneven)
-                }
-                assert 1 in legal
-                assert max(legal) <= num_heads
+def head_shapes(largest: int) -> list[tuple[int, int, bool]]:
+    """Every number of heads, every number of KV heads that shares them evenly, both modes."""
+    return [
+        (num_heads, num_kv_heads, uneven)
+        for num_heads in range(1, largest + 1)
+        for num_kv_heads in shard.divisors(num_heads)
+        for uneven in (False, True)
+    ]
 
 
-def check_heads(num_heads: int, num_kv_heads: int, tp: int, uneven: bool) -> bool:
-    group = num_heads // num_kv_heads
+def is_legal(num_heads: int, num_kv_heads: int, tp: int, uneven: bool) -> bool:
     strict = num_heads % tp == 0 and (num_kv_heads % tp == 0 or tp % num_kv_heads == 0)
-    expected = strict or (uneven and tp <= num_kv_heads)
-    if not expected:
-        with pytest.raises(PartitionError) as refused:
-            shard.partition_heads(num_heads, num_kv_heads, tp, allow_uneven_heads=uneven)
-        assert refused.value.reasons
-        assert tp not in refused.value.legal
-        return False
+    return strict or (uneven and tp <= num_kv_heads)
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_head_partitions_tile_and_keep_every_query_beside_its_keys(uneven):
+    for num_heads, num_kv_heads, mode in head_shapes(64):
+        for tp in range(1, num_heads + 1):
+            if mode == uneven and is_legal(num_heads, num_kv_heads, tp, uneven):
+                check_heads(num_heads, num_kv_heads, tp, uneven)
+
+
+def check_heads(num_heads: int, num_kv_heads: int, tp: int, uneven: bool) -> None:
     heads = shard.partition_heads(num_heads, num_kv_heads, tp, allow_uneven_heads=uneven)
     ranks = range(tp)
     assert tiles([heads.q_heads(rank) for rank in ranks], num_heads)
     holders = dict.fromkeys(range(num_kv_heads), 0)
     for rank in ranks:
-        needed = {head // group for head in heads.q_heads(rank)}
+        needed = {head * num_kv_heads // num_heads for head in heads.q_heads(rank)}
         assert needed == set(heads.kv_heads(rank))
         assert heads.kv_owner(rank) == heads.kv_heads(rank).start
-        if strict:
+        if is_legal(num_heads, num_kv_heads, tp, uneven=False):
             assert heads.kv_owner(rank) == rank * num_kv_heads // tp
         for kv_head in heads.kv_heads(rank):
             holders[kv_head] += 1
     assert set(holders.values()) == {heads.num_kv_head_replicas}
     assert heads.is_even == (len({len(heads.q_heads(rank)) for rank in ranks}) == 1)
-    return True
+
+
+def test_all_other_head_partitions_are_refused_with_the_legal_degrees():
+    for num_heads, num_kv_heads, uneven in head_shapes(24):
+        degrees = range(1, num_heads + 3)
+        legal = tuple(tp for tp in degrees if is_legal(num_heads, num_kv_heads, tp, uneven))
+        assert legal[0] == 1
+        for tp in set(degrees) - set(legal):
+            with pytest.raises(PartitionError) as refused:
+                shard.partition_heads(num_heads, num_kv_heads, tp, allow_uneven_heads=uneven)
+            assert refused.value.legal == legal
+            assert refused.value.reasons
 
 
 def test_uneven_heads_go_by_whole_kv_groups():
