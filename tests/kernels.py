@@ -6,7 +6,6 @@ import os
 import queue
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +46,10 @@ class Kernel:
         """Start a cell and return at once; pass what this returns to `finish`."""
         return self.client.execute(cell)
 
-    def finish(self, cell_id: str, timeout: float = 60.0) -> CellOutput:
+    def finish(
+        self, cell_id: str, timeout: float = 60.0, interrupt_at: str | None = None
+    ) -> CellOutput:
+        """Wait for a cell; press the stop button once it has printed `interrupt_at`."""
         output = CellOutput()
         deadline = time.monotonic() + timeout
         while True:
@@ -62,6 +64,9 @@ class Kernel:
             match message["msg_type"]:
                 case "stream":
                     getattr(output, content["name"]).append(content["text"])
+                    if interrupt_at is not None and interrupt_at in output.text:
+                        self.manager.interrupt_kernel()
+                        interrupt_at = None
                 case "execute_result":
                     output.result = content["data"]["text/plain"]
                 case "error":
@@ -72,10 +77,6 @@ class Kernel:
 
     def run(self, cell: str, timeout: float = 60.0) -> CellOutput:
         return self.finish(self.start(cell), timeout)
-
-    def interrupt_after(self, seconds: float) -> None:
-        """Press the stop button in a while."""
-        threading.Timer(seconds, self.manager.interrupt_kernel).start()
 
     def pid(self) -> int:
         return int(self.run("import os; os.getpid()").result or 0)

@@ -149,7 +149,7 @@ class Comm:
         self._check("broadcast", x, in_place=True)
         checks.check_rank("broadcast", src, self.size)
         if self._group is not None:
-            with self._noted("broadcast", x):
+            with self._noted("broadcast", x, self.ranks[src]):
                 collectives.broadcast(x.detach(), self.ranks[src], self._group)
         return x
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from labkit.ranks.flight import POINT_TO_POINT, FlightEntry, FlightRecord
 
-_ANSWERS = {"send": "recv", "recv": "send"}
-
 
 @dataclass(frozen=True)
 class Deadlock:
@@ -112,24 +110,29 @@ def missing_members(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry
 
 
 def _missing_peer(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
-    """The other side of a send or receive, unless it did its part or that is not known."""
-    answer = _ANSWERS.get(mine.op)
-    if answer is None or mine.peer is None:
+    """The other side of a send or receive, unless it did its part or that is not known.
+
+    The source of a `send_recv` is in no record, so one of those answers any send.
+    """
+    ours, theirs = flights[rank], flights[mine.peer or 0]
+    if mine.peer is None or not (ours.complete_history and theirs.complete_history):
         return set()
-    ours, theirs = flights[rank], flights[mine.peer]
-    if not (ours.complete_history and theirs.complete_history):
-        now = theirs.last
-        answering = now is None or (now.op == answer and now.peer == rank)
-        return {mine.peer} if theirs.state == "in" and not answering else set()
-    asked = sum(1 for r in ours.history if (r.op, r.peer, r.group) == _side(mine, mine.peer))
-    answered = sum(
-        1 for r in theirs.history if (r.op, r.peer, r.group) == (answer, rank, mine.group)
-    )
+    if mine.op == "recv":
+        asked = _count(ours, mine, ("recv",), mine.peer)
+        answered = _count(theirs, mine, ("send", "send_recv"), rank)
+    else:
+        asked = _count(ours, mine, ("send", "send_recv"), mine.peer)
+        answered = _count(theirs, mine, ("recv",), rank)
+        answered += _count(theirs, mine, ("send_recv",), None)
     return {mine.peer} if answered < asked else set()
 
 
-def _side(record: FlightRecord, peer: int) -> tuple[str, int, str]:
-    return (record.op, peer, record.group)
+def _count(flight: FlightEntry, like: FlightRecord, ops: tuple[str, ...], peer: int | None) -> int:
+    """How many of these operations with `peer` (None: any) there were in the group of `like`."""
+    return sum(
+        record.op in ops and record.group == like.group and peer in (None, record.peer)
+        for record in flight.history
+    )
 
 
 def _members(record: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:

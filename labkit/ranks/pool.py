@@ -32,6 +32,12 @@ from labkit.ranks.wire import Kind, dumps
 class RankPool:
     """`size` ranks that stay alive between calls.
 
+    >>> def rank_sum(comm):
+    ...     return comm.all_reduce(torch.tensor(comm.rank)).item()
+    >>> pool = RankPool(3)
+    >>> pool.run(rank_sum)
+    [3, 3, 3]
+
     Args:
         size: number of ranks, at least 1.
         timeout: seconds that a call may take unless it says otherwise; None: no limit.

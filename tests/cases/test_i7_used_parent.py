@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from kernels import Kernel
 
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
@@ -57,9 +58,9 @@ def test_ranks_are_no_children_of_the_notebook_and_have_no_cuda(
         assert parent != os.getpid()
 
 
-def test_parent_never_initialises_cuda(pool: Callable[[int], RankPool]) -> None:
-    pool(2).run(work)
-    assert not torch.cuda.is_initialized()
+def test_notebook_that_uses_ranks_never_initialises_cuda(kernel: Kernel) -> None:
+    cell = "RankPool(1).run(lambda comm: comm.rank)\nimport torch\ntorch.cuda.is_initialized()"
+    assert kernel.run(cell).result == "False"
 
 
 @pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")

@@ -118,6 +118,20 @@ def test_receive_of_what_was_sent_before_its_sender_returned() -> None:
     assert find_deadlock([flight(send(1), inside=False), flight(recv(0))], finished={0}) is None
 
 
+def test_ring_exchange_that_one_rank_left_early() -> None:
+    ring = [("world", "send_recv", (4,), "float32", (rank + 1) % 3) for rank in range(3)]
+    assert find_deadlock([flight(step) for step in ring], finished=()) is None
+    found = find_deadlock([flight(ring[0]), flight(), flight(ring[2])], finished={1})
+    assert found is not None
+    assert found.culprit == 1
+    assert "without answering send_recv float32 (4,) to rank 1" in found.reason
+
+
+def test_many_messages_before_are_no_reason_to_accuse() -> None:
+    sender = flight(*[send(1)] * 50, inside=False)
+    assert find_deadlock([sender, flight(*[recv(0)] * 50)], finished={0}) is None
+
+
 def test_receive_of_one_more_than_was_sent() -> None:
     sender = flight(send(1), inside=False)
     found = find_deadlock([sender, flight(recv(0), recv(0))], finished={0})

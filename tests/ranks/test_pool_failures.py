@@ -112,9 +112,10 @@ def test_same_error_on_all_ranks_is_told_once(quick) -> None:
 
 def test_first_of_two_different_errors_is_the_culprit(quick) -> None:
     def work(comm: Comm) -> None:
+        comm.barrier()
         if comm.rank == 1:
             raise ValueError("first")
-        time.sleep(0.1)
+        time.sleep(0.2)
         raise KeyError("second")
 
     error, _ = fails(quick(2), work)
@@ -269,7 +270,7 @@ def test_skipped_collective_that_nobody_waits_for_is_found_at_the_end(quick) -> 
 
 
 OTHER_CALLS: dict[str, Callable[[Comm], object]] = {
-    "broadcast float32 (4,)": lambda comm: comm.broadcast(torch.ones(4), 0),
+    "broadcast float32 (4,) from rank 0": lambda comm: comm.broadcast(torch.ones(4), 0),
     "barrier": lambda comm: comm.barrier(),
     "all_gather float32 (4,)": lambda comm: comm.all_gather(torch.ones(4)),
     "all_reduce float32 (8,)": lambda comm: comm.all_reduce(torch.ones(8)),
@@ -302,6 +303,20 @@ def test_torch_compares_collectives_when_asked_to() -> None:
     with RankPool(2, check_collectives=True, grace=0.3) as pool:
         _, text = fails(pool, work)
     assert "mismatch" in text.lower()
+
+
+def test_smaller_groups_work_and_fail_alike_when_torch_compares() -> None:
+    def work(comm: Comm, skip: bool) -> float:
+        pair = comm.split([[0, 1], [2]], "pair")
+        if skip and comm.rank == 1:
+            return 0.0
+        return pair.all_reduce(torch.ones(1)).item()
+
+    with RankPool(3, check_collectives=True, grace=0.3, stall_timeout=0.5) as pool:
+        assert pool.run(work, False) == [2.0, 2.0, 1.0]
+        error, text = fails(pool, lambda comm: work(comm, True))
+    assert error.rank == 1
+    assert "rank 0 waits in all_reduce float32 (1,) [pair [0, 1] #1]" in text
 
 
 @pytest.mark.parametrize("n", SIZES)

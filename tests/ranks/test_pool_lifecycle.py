@@ -290,7 +290,6 @@ def test_server_has_one_thread_and_no_cuda() -> None:
         with open(f"/proc/{forker.fork_server().process.pid}/status") as status:
             assert "Threads:\t1\n" in status.read()
         assert own.run(lambda comm: torch.cuda.is_initialized()) == [False]
-    assert not torch.cuda.is_initialized()
 
 
 def test_rank_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
