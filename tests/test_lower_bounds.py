@@ -11,19 +11,25 @@ from tests.environment import REPOSITORY, committed_copy, fresh_environment
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 
 SMOKE = """
-import numpy, torch
+import torch
+from labkit.models.checkpoint import open_checkpoint
+from labkit.models.generate import complete
 from labkit.models.library import resolve
 from labkit.models.llama import load_model
-from labkit.ranks import RankPool
+from labkit.ranks.pool import RankPool
 
-def greedy(comm, path):
-    model = load_model(path, comm)
-    return model.spec.num_layers
+def greedy(comm, path, ids):
+    return complete(load_model(path, comm), [ids], 8)[0]
 
 if __name__ == "__main__":
+    path = resolve("tiny")
+    tokenizer = open_checkpoint(path).load_tokenizer()
+    ids = tokenizer.encode("The ranks wait")
     with RankPool(2) as pool:
         assert pool.run(lambda comm: comm.all_reduce(torch.ones(3)).tolist()) == [[2.0] * 3] * 2
-        print(pool.run(greedy, str(resolve("tiny"))))
+        first, second = pool.run(greedy, str(path), ids)
+    assert first == second and tokenizer.decode(first)
+    print(len(first))
 """
 
 
@@ -37,12 +43,16 @@ def lowest(requirements: list[str]) -> list[str]:
 @pytest.mark.slow_env
 @pytest.mark.timeout(420)
 def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
+    checkout = committed_copy(tmp_path / "checkout")
     oldest = fresh_environment(tmp_path / "oldest")
     pins = lowest(PROJECT["dependencies"])
-    oldest.pip("install", "--quiet", *pins, str(committed_copy(tmp_path / "checkout")))
+    oldest.pip("install", "--quiet", *pins, str(checkout), "pytest", "hypothesis")
     installed = oldest.versions()
     for pin in pins:
         name, bound = pin.split("==")
         assert installed[name.lower()].startswith(bound), f"{pin}: {installed[name.lower()]}"
+
     (tmp_path / "smoke.py").write_text(SMOKE)
-    assert oldest.run("smoke.py", cwd=tmp_path).strip()
+    assert oldest.run("smoke.py", cwd=tmp_path).strip() == "8"
+    reading_gguf = oldest.run("-m", "pytest", "-q", "tests/models/test_gguf.py", cwd=checkout)
+    assert " passed" in reading_gguf
