@@ -67,7 +67,12 @@ def even_range(size: int, parts: int, rank: int, what: str = "size") -> range:
         PartitionError: `size` does not divide by `parts`; `what` names it in the message.
         IndexError: there is no part `rank`.
     """
-    return _part(partition_columns(size, parts, what), rank)
+    _require_degree(parts, "TP")
+    if size % parts:
+        raise PartitionError([f"{what} {size} does not divide over TP {parts}"], divisors(size))
+    _require_rank(rank, parts)
+    width = size // parts
+    return range(rank * width, (rank + 1) * width)
 
 
 def partition_columns(size: int, tp: int, what: str = "size") -> tuple[range, ...]:
@@ -76,19 +81,21 @@ def partition_columns(size: int, tp: int, what: str = "size") -> tuple[range, ..
     Raises:
         PartitionError: `size` does not divide by `tp`.
     """
-    _require_degree(tp, "TP")
-    if size % tp:
-        raise PartitionError([f"{what} {size} does not divide over TP {tp}"], divisors(size))
-    width = size // tp
-    return tuple(range(rank * width, (rank + 1) * width) for rank in range(tp))
+    return tuple(even_range(size, tp, rank, what) for rank in range(max(tp, 1)))
+
+
+def balanced_range(size: int, parts: int, rank: int) -> range:
+    """Part `rank` of `size` indices in `parts` parts that differ by at most one, longer first."""
+    _require_degree(parts, "the number of parts")
+    _require_rank(rank, parts)
+    base, longer = divmod(size, parts)
+    start = rank * base + min(rank, longer)
+    return range(start, start + base + (rank < longer))
 
 
 def balanced_ranges(size: int, parts: int) -> tuple[range, ...]:
     """`size` indices in `parts` ranges whose lengths differ by at most one, longer ones first."""
-    _require_degree(parts, "the number of parts")
-    base, longer = divmod(size, parts)
-    bounds = [rank * base + min(rank, longer) for rank in range(parts + 1)]
-    return tuple(range(bounds[rank], bounds[rank + 1]) for rank in range(parts))
+    return tuple(balanced_range(size, parts, rank) for rank in range(max(parts, 1)))
 
 
 def pipeline_ranges(num_layers: int, pp: int) -> tuple[range, ...]:
@@ -140,10 +147,10 @@ class HeadPartition:
     def kv_heads(self, rank: int) -> range:
         """The KV heads whose keys and values `rank` computes and caches."""
         if self.tp > self.num_kv_heads:
-            _part(range(self.tp), rank)
+            _require_rank(rank, self.tp)
             owner = rank * self.num_kv_heads // self.tp
             return range(owner, owner + 1)
-        return _part(balanced_ranges(self.num_kv_heads, self.tp), rank)
+        return balanced_range(self.num_kv_heads, self.tp, rank)
 
     def q_heads(self, rank: int) -> range:
         """The query heads of `rank`: the groups of its KV heads, or its share of one group."""
@@ -271,8 +278,6 @@ def _require_degree(parts: int, what: str) -> None:
         raise PartitionError([f"{what} must be at least 1, not {parts}"])
 
 
-def _part(parts: tuple[range, ...] | range, rank: int) -> range:
-    if not 0 <= rank < len(parts):
-        raise IndexError(f"rank {rank} is outside a group of {len(parts)}")
-    part = parts[rank]
-    return part if isinstance(part, range) else range(part, part + 1)
+def _require_rank(rank: int, parts: int) -> None:
+    if not 0 <= rank < parts:
+        raise IndexError(f"rank {rank} is outside a group of {parts}")
