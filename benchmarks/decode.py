@@ -20,6 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+START = time.monotonic()
+"""Before the slow imports, so that limits hold for the whole command."""
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bars import DTYPES, bars
@@ -93,17 +96,17 @@ QUICK = Plan(
     slow_rounds=1,
     tries_variants=False,
     deadline=35.0,
-    budget=28.0,
-    limit=42.0,
+    budget=26.0,
+    limit=41.0,
 )
 
 
 class Clock:
     """How much of a plan's time is left."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, start: float) -> None:
         self._plan = plan
-        self._start = time.monotonic()
+        self._start = start
 
     @property
     def elapsed(self) -> float:
@@ -141,13 +144,16 @@ def prompts(model: Path, length: int, count: int) -> list[list[int]]:
     return [list(ids[3 * i : 3 * i + length]) for i in range(count)]
 
 
-def measure(plan: Plan, model: Path) -> list[Row]:
-    """All rows of a plan. A side that fails leaves rows that say why."""
+def measure(plan: Plan, model: Path, start: float | None = None) -> list[Row]:
+    """All rows of a plan. A side that fails leaves rows that say why.
+
+    The plan's limits count from `start`, a `time.monotonic()`, or from now.
+    """
     windows = prompts(model, plan.prompt_tokens, max(plan.new_tokens))
     weights = open_checkpoint(model).spec.num_parameters
     processes = {side: side.start(model) for side in plan.sides}
     rows: list[Row] = []
-    clock = Clock(plan)
+    clock = Clock(plan, time.monotonic() if start is None else start)
     try:
         for dtype in plan.dtypes:
             for batch, new_tokens in plan.new_tokens.items():
@@ -166,7 +172,7 @@ def measure(plan: Plan, model: Path) -> list[Row]:
         for process in processes.values():
             process.dismiss()
         for process in processes.values():
-            process.close()
+            process.close(patience=1.0)
     return rows
 
 
@@ -184,10 +190,7 @@ class _Requests:
 def _measure_batch(
     plan: Plan, contestants: list[Contestant], requests: _Requests, clock: Clock
 ) -> None:
-    """Warm up, choose variants, then take turns. Answers and errors are left in contestants."""
-    for contestant in contestants:
-        with _failures_noted(contestant):
-            _choose_variant(plan, contestant, requests, clock)
+    """Take turns; the first turn begins with a warm-up. Answers and errors stay in contestants."""
     for number in range(plan.rounds):
         if number > 0 and clock.is_over_budget:
             return
@@ -196,10 +199,12 @@ def _measure_batch(
             is_over = contestant.side.is_slow and number >= plan.slow_rounds
             if contestant.error or is_over:
                 continue
-            request = requests.to(
-                contestant, variant=contestant.variant, new_tokens=requests.new_tokens
-            )
             with _failures_noted(contestant):
+                if number == 0:
+                    _choose_variant(plan, contestant, requests, clock)
+                request = requests.to(
+                    contestant, variant=contestant.variant, new_tokens=requests.new_tokens
+                )
                 contestant.answers.append(contestant.process.ask(request, clock.deadline))
 
 
@@ -263,9 +268,8 @@ def main() -> int:
         return 0
     plan = QUICK if options.quick else FULL
     provenance = Provenance.here(threads="as in each row", packages=PACKAGES)
-    start = time.monotonic()
-    rows = measure(plan, resolve(MODEL))
-    print(f"{provenance}\ntook {time.monotonic() - start:.0f} s\n")
+    rows = measure(plan, resolve(MODEL), START)
+    print(f"{provenance}\ntook {time.monotonic() - START:.0f} s\n")
     found = [bar for bar in bars(rows) if not options.quick or bar.value is not None]
     print(full_report(rows, found))
     output = options.output or (None if options.quick else RESULT)

@@ -56,8 +56,12 @@ class SideProcess:
 
     def ask(self, request: Request, deadline: float) -> Answer:
         """The side's answer within `deadline` seconds, else SideFailed (and the process ends)."""
+        if deadline <= 0:
+            raise SideFailed(f"{self.name} was not asked: no time was left")
         stdin = self._process.stdin
         assert stdin is not None
+        if stdin.closed:
+            raise SideFailed(f"{self.name} was ended before")
         try:
             stdin.write(encode(request) + "\n")
             stdin.flush()

@@ -72,6 +72,14 @@ class TestProcess:
         process = SideProcess("slow side", "benchmarks.peers.bandwidth")
         with pytest.raises(SideFailed, match="slow side gave no answer within 0 s"):
             process.ask(REQUEST, deadline=0.01)
+        with pytest.raises(SideFailed, match="slow side was ended before"):
+            process.ask(REQUEST, deadline=60)
+
+    def test_nobody_is_asked_when_no_time_is_left(self):
+        process = SideProcess("late side", "benchmarks.peers.bandwidth")
+        with pytest.raises(SideFailed, match="late side was not asked"):
+            process.ask(REQUEST, deadline=0)
+        process.close(patience=0)
 
     def test_an_early_end_quotes_the_last_words(self):
         process = SideProcess("absent side", "benchmarks.peers.absent")
