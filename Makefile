@@ -28,7 +28,8 @@ help:  ## list the targets
 
 lab: setup  ## set up, then open JupyterLab on the first notebook (LAB_ARGS="--no-browser" prints the address)
 	$(SAY) "Opening JupyterLab on $(START). Stop it with Ctrl-C."
-	@exec $(PY) -m jupyterlab $(ROOT_FLAG) --ServerApp.root_dir=. $(LAB_ARGS) $(START)
+	@exec $(PY) -m jupyterlab $(ROOT_FLAG) --ServerApp.root_dir=. \
+	    --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
 
 test: setup lint  ## set up, then lint, types, unit, multi-rank, notebook and browser tests
 	$(SAY) "Tests and notebooks (coverage of labkit at the end)"
