@@ -15,6 +15,9 @@ LLAMA_CPP = "llama.cpp"
 BANDWIDTH = "memory read"
 BOUND = "bound"
 
+READ_BYTES = 512 * 2**20
+"""What the memory side reads per pass: far more than the caches hold."""
+
 PACKAGES = ("torch", "transformers", "xllamacpp", "gguf", "numpy")
 
 

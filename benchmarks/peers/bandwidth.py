@@ -7,8 +7,7 @@ import time
 import torch
 
 from benchmarks.protocol import Answer, Request, serve
-
-READ_BYTES = 512 * 2**20
+from benchmarks.sides import READ_BYTES
 
 
 class MemoryReader:

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models
 
-from benchmarks import decode
+from benchmarks import peers
 from benchmarks.bars import Bar, bars
 from benchmarks.peers.gguf_file import gguf_name, pair_neighbours, write
+from benchmarks.plan import FULL, QUICK
 from benchmarks.process import SideFailed, SideProcess
+from benchmarks.prompts import prompts
 from benchmarks.protocol import MARK, Answer, Request, decode_answer, decode_request, encode, serve
 from benchmarks.report import full_report, gloo_sentences
+from benchmarks.rounds import measure
 from benchmarks.rows import Agreement, Row, find, row_from_dict, speedup
 from benchmarks.sides import (
     ALL_SIDES,
@@ -203,26 +206,26 @@ class TestReport:
 
 class TestPlans:
     def test_full_has_every_side_dtype_and_batch(self):
-        assert {(side.name, side.ranks) for side in decode.FULL.sides} == {
+        assert {(side.name, side.ranks) for side in FULL.sides} == {
             (BANDWIDTH, 1), (OURS, 1), (OURS, 2), (OURS, 3), (TRANSFORMERS, 1),
             (TRANSFORMERS_TP, 3), (DTENSOR, 3), (LLAMA_CPP, 1),
         }  # fmt: skip
-        assert decode.FULL.dtypes == ("float32", "bfloat16")
-        assert tuple(decode.FULL.new_tokens) == (1, 8, 32)
+        assert FULL.dtypes == ("float32", "bfloat16")
+        assert tuple(FULL.new_tokens) == (1, 8, 32)
 
     def test_every_side_has_its_module(self):
-        folder = Path(decode.__file__).parent / "peers"
+        folder = Path(peers.__file__).parent
         assert all((folder / f"{side.module}.py").exists() for side in ALL_SIDES)
 
     def test_prompts_are_distinct_windows(self, tiny: Path):
-        windows = decode.prompts(tiny, 32, 32)
+        windows = prompts(tiny, 32, 32)
         assert {len(window) for window in windows} == {32}
         assert len({tuple(window) for window in windows}) == 32
 
     def test_measures_one_rank_against_the_memory_bound(self, tiny: Path):
         sides = tuple(s for s in ALL_SIDES if (s.name, s.ranks) in {(OURS, 1), (BANDWIDTH, 1)})
-        plan = replace(decode.QUICK, sides=sides, new_tokens={2: 4}, rounds=2, prompt_tokens=8)
-        rows = decode.measure(replace(plan, deadline=60.0, limit=60.0), tiny)
+        plan = replace(QUICK, sides=sides, new_tokens={2: 4}, rounds=2, prompt_tokens=8)
+        rows = measure(replace(plan, deadline=60.0, limit=60.0), tiny)
         assert {(r.side, r.threads) for r in rows} == {(OURS, 1), (OURS, 2), (BOUND, 1), (BOUND, 2)}
         assert all(len(r.seconds_per_step) == 2 and not r.error for r in rows)
 
