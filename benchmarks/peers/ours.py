@@ -64,7 +64,8 @@ class ManyRanks:
             self._model = self._pool.put(load, self._path, request.dtype)
             self._dtype = request.dtype
         results = self._pool.run(decode, self._model, request.prompts, request.new_tokens)
-        return Answer(*results[0], settings="gloo")
+        seconds, tokens = results[0]
+        return Answer(seconds, tokens, settings="gloo")
 
 
 if __name__ == "__main__":
