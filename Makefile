@@ -80,14 +80,19 @@ $(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/python
 	@touch $@
 
 $(STAMPS)/python:
-	@for python in $(CANDIDATES); do \
-	    "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null || continue; \
-	    printf '\033[1m%s\033[0m\n' "Making .venv with $$("$$python" --version) ($$python)"; \
-	    "$$python" -m venv --clear .venv || exit 1; \
+	@suits() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; }; \
+	if suits $(PY) && $(PY) -m pip --version >/dev/null 2>&1; then \
 	    mkdir -p $(STAMPS) && touch $@ && exit 0; \
+	fi; \
+	for python in $(CANDIDATES); do \
+	    suits "$$python" || continue; \
+	    printf '\033[1m%s\033[0m\n' "Making .venv with $$("$$python" --version) ($$python)"; \
+	    "$$python" -m venv --clear .venv && mkdir -p $(STAMPS) && touch $@ && exit 0; \
+	    exit 1; \
 	done; \
-	[ -e $@ ] || { echo "No Python 3.11, 3.12 or 3.13 that can make virtual environments. Tried: $(CANDIDATES)." >&2; \
-	    echo "Install one (Debian and Ubuntu: apt install python3 python3-venv), or name yours: make setup PYTHON=/path/to/python3.12" >&2; exit 1; }
+	echo "No Python 3.11, 3.12 or 3.13 that can make virtual environments. Tried: $(CANDIDATES)." >&2; \
+	echo "Install one (Debian and Ubuntu: apt install python3 python3-venv), or name yours: make setup PYTHON=/path/to/python3.12" >&2; \
+	exit 1
 
 clean:  ## remove .venv, caches and build output; models stay in the user's cache folder
 	rm -rf .venv build dist ./*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis htmlcov .coverage .coverage.*

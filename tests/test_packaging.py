@@ -178,6 +178,15 @@ def test_an_interrupted_environment_is_made_again(tmp_path: Path):
     assert subprocess.run([tmp_path / ".venv" / "bin" / "python", "-c", ""]).returncode == 0
 
 
+def test_an_environment_that_works_is_kept(tmp_path: Path):
+    (tmp_path / "Makefile").write_text((REPOSITORY / "Makefile").read_text())
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / ".venv"], check=True)
+    (tmp_path / ".venv" / "mine").touch()
+    done = make(".venv/.labkit/python", "CANDIDATES=no-such-python", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ".venv" / "mine").exists()
+
+
 def test_ci_requires_what_tests_would_otherwise_skip():
     script = (REPOSITORY / ".ci" / "run").read_text()
     assert "LABKIT_REQUIRE_MODEL=1" in script
