@@ -33,7 +33,7 @@ lab: setup  ## set up, then open JupyterLab on the first notebook (LAB_ARGS="--n
 
 test: setup lint  ## set up, then lint, types, unit, multi-rank, notebook and browser tests
 	$(SAY) "Tests and notebooks (coverage of labkit at the end)"
-	@$(PY) -m pytest -m "not soak" --cov --cov-report=term:skip-covered \
+	@$(PY) -m pytest -m "not soak" --cov=labkit --cov-report=term:skip-covered \
 	    --nbval-lax --nbval-cell-timeout=120 tests notebooks $(PYTEST_ARGS)
 
 lint: setup  ## ruff (lint and format) and mypy
