@@ -10,6 +10,7 @@ from labkit.models.llama import load_model
 from labkit.plan.layout import legal_tensor_parallel_sizes
 from labkit.plan.model import ModelSpec
 from labkit.ranks.comm import Comm
+from training.tiny.corpus import DOMAINS
 from training.tiny.evaluate import (
     CHECKPOINT,
     EVALUATION_SEED,
@@ -23,7 +24,7 @@ from training.tiny.export import corpus_fingerprint
 from training.tiny.packing import domain_batch
 
 SIZE_LIMIT = 6_000_000
-LARGEST_LOSS = {"stories": 0.8, "howto": 0.8, "facts": 0.9, "serving": 0.8}
+LARGEST_LOSS = {"stories": 0.6, "howto": 0.6, "facts": 0.6, "serving": 0.6, "memory": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +73,17 @@ def test_shape_is_legal_for_one_two_and_four_ranks():
 
 
 def test_tokenizer_gives_every_text_back(tokenizer):
-    for text in ("Mia is by the lake.\n", "naïve café 東京 🙂", " two  spaces\tand a tab", "\x00\r\n"):
+    for text in (
+        "Mia is by the lake.\n",
+        "naïve café 東京 🙂",
+        " two  spaces\tand a tab",
+        "\x00\r\n",
+    ):
         assert tokenizer.decode(tokenizer.encode(text).ids) == text
     assert tokenizer.token_to_id("<|endoftext|>") == 0
 
 
-@pytest.mark.parametrize("domain", ["stories", "howto", "facts", "serving"])
+@pytest.mark.parametrize("domain", list(DOMAINS))
 def test_held_out_loss_is_low_and_as_recorded(model, tokenizer, record, domain):
     recorded = record["evaluation"]["held_out_loss_nats_per_token"][domain]
     assert recorded < LARGEST_LOSS[domain]
@@ -116,14 +122,21 @@ def test_forgetting_the_context_hurts(model, tokenizer):
     assert pieces > whole + 0.3
 
 
-def test_labkit_loads_it_and_agrees(model, tokenizer):
-    ids = tokenizer.encode(held_out_prompts(1)[0].opening).ids
-    theirs = load_model(CHECKPOINT, Comm.solo(), dtype=torch.float32)
-    cache = theirs.new_cache(1, len(ids))
+def logits_of_ranks(comm: Comm, ids: list[int]) -> torch.Tensor:
+    """All logits [T, V] of the shipped checkpoint, computed by the ranks of `comm` together."""
+    sharded = load_model(CHECKPOINT, comm, dtype=torch.float32)
+    local = sharded.forward(torch.tensor([ids]), sharded.new_cache(1, len(ids)), all_positions=True)
+    return sharded.lm_head.gather(local)[0]
+
+
+@pytest.mark.parametrize("tensor_parallel_size", [1, 2, 4])
+def test_labkit_agrees_on_one_two_and_four_ranks(pool, model, tokenizer, tensor_parallel_size):
+    ids = tokenizer.encode(held_out_prompts(1)[0].text).ids[:96]
+    results = pool(tensor_parallel_size).run(logits_of_ranks, ids)
     with torch.no_grad():
-        logits = theirs.forward(torch.tensor([ids]), cache)
-        ours = model(torch.tensor([ids]))[:, -1]
-    torch.testing.assert_close(logits.reshape(ours.shape), ours, rtol=1e-4, atol=1e-4)
+        expected = model(torch.tensor([ids]))[0]
+    for logits in results:
+        torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_transformers_loads_it_and_agrees(model, tokenizer):

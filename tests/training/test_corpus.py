@@ -6,6 +6,7 @@ import pytest
 
 from training.tiny.corpus import DOMAINS, document, documents
 from training.tiny.corpus_facts import answers_from_scene
+from training.tiny.corpus_memory import lists_kept
 from training.tiny.corpus_words import COLOURS, OBJECTS, PEOPLE, PLACES, Triple, held_out
 from training.tiny.judge import judge
 
@@ -74,6 +75,16 @@ def test_judge_refuses_loops_shuffles_and_the_wrong_document(domain):
     assert not judge(d, sentence * 12).passed
     assert not judge(d, " ".join(sorted(words))).passed
     assert not judge(d, d.rest.replace("the", "thx")).passed
+
+
+def test_lists_of_the_memory_game_are_checked():
+    assert lists_kept("Mia: cup.\nTom: cup owl.\nMia: cup owl red.\nTom: cup red owl key.") == (
+        2,
+        3,
+    )
+    d = document("memory", 0, "held-out", 2)
+    right, made = lists_kept(d.rest)
+    assert right == made >= 7
 
 
 def test_judge_refuses_a_changed_colour_and_a_forgotten_name():

@@ -47,16 +47,16 @@ class Recipe:
     """
 
     seed: int = 0
-    steps: int = 800
+    steps: int = 1200
     tokens_per_step: int = 4096
-    game_steps: int = 160
+    game_steps: int = 200
     game_length: int = 128
     short: int = 512
     long: int = 2048
     long_every: int = 4
     micro_tokens: int = 1024
     warmup: int = 20
-    decay: int = 250
+    decay: int = 400
     matrix_lr: float = 0.02
     other_lr: float = 0.003
     validate_every: int = 100
