@@ -1,9 +1,11 @@
 """I13: notebook CI that lies. Ten runs, four ranks printing at once, and nothing slips through."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,23 +17,26 @@ CONCURRENT = REPOSITORY / "tests" / "notebooks" / "concurrent_output.ipynb"
 TEST_COMMAND = ["--nbval-lax", "--nbval-cell-timeout=120"]
 
 
-def run_as_ci_does(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def run_as_ci_does(folder: Path, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """The flags of `make test` on a folder of notebooks, with the repository's own hook."""
     shutil.copy(REPOSITORY / "conftest.py", folder)
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *TEST_COMMAND, *more, "."],
         cwd=folder,
+        env={**os.environ, **environ},
         capture_output=True,
         text=True,
         timeout=240,
     )
 
 
-def write_notebook(path: Path, *sources: str, checked_output: str | None = None) -> None:
+def write_notebook(
+    path: Path, *sources: str, checked_output: str | None = None, tags: Sequence[str] = ()
+) -> None:
     cells = [nbformat.v4.new_code_cell(source, execution_count=1) for source in sources]
     if checked_output is not None:
-        cells[0].metadata["tags"] = ["nbval-check-output"]
+        cells[0].metadata["tags"] = ["nbval-check-output", *tags]
         cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text=checked_output)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
 
@@ -109,3 +114,16 @@ def test_changed_output_of_a_checked_cell_fails(verdicts: dict[str, list[str]]):
 
 def test_same_output_in_two_pieces_is_the_same(verdicts: dict[str, list[str]]):
     assert verdicts["in_pieces"] == ["passed"]
+
+
+@pytest.mark.parametrize(("required", "exit_code"), [("0", 0), ("1", 1)])
+def test_outputs_that_need_the_model_are_compared_only_where_it_is_or_must_be(
+    tmp_path: Path, required: str, exit_code: int
+):
+    write_notebook(
+        tmp_path / "cells.ipynb", "print(6)", checked_output="5\n", tags=["needs-smollm2"]
+    )
+    (tmp_path / "no_models_here").mkdir()
+    home = str(tmp_path / "no_models_here")
+    done = run_as_ci_does(tmp_path, LABKIT_HOME=home, LABKIT_REQUIRE_MODEL=required)
+    assert done.returncode == exit_code, done.stdout
