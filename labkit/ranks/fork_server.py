@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import socket
@@ -53,9 +54,12 @@ class ForkServer:
         return ours
 
     def is_alive(self) -> bool:
-        return self.process.poll() is None
+        return self.process.poll() is None and not is_closed(self.main)
 
     def what_went_wrong(self) -> str:
+        """What a server that is ending said; waits for its end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_STOP_SECONDS)
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
         code = self.process.poll()
@@ -74,6 +78,16 @@ class ForkServer:
             self.process.kill()
             self.process.wait()
         self.errors.close()
+
+
+def is_closed(channel: socket.socket) -> bool:
+    """Whether the other side of a channel is gone, without reading or waiting."""
+    try:
+        return channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 _server: ForkServer | None = None

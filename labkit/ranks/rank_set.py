@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labkit.ranks import server as protocol
-from labkit.ranks.fork_server import StartError, fork_server
+from labkit.ranks.fork_server import StartError, fork_server, is_closed
 from labkit.ranks.rank_process import RankProcess
 from labkit.ranks.wire import Kind
 from labkit.ranks.worker import Settings
@@ -67,7 +67,7 @@ class RankSet:
         self.selector = selectors.DefaultSelector()
         self.owner = os.getpid()
         self.finalizer = weakref.finalize(
-            self, _close, self.server, self.members, self.selector, self.owner
+            self, _close, self.server, self.members, self.selector, self.folder, self.owner
         )
         _alive.add(self)
         try:
@@ -116,7 +116,7 @@ class RankSet:
             if left <= 0:
                 raise StartError(f"ranks {sorted(missing)} were not ready after {timeout:g} s")
             for event in self.events(left):
-                if isinstance(event, Closed) and not self.forker.is_alive():
+                if isinstance(event, Closed) and is_closed(self.server):
                     raise StartError(self.forker.what_went_wrong())
                 if isinstance(event, Closed) or event.kind == Kind.RAISED:
                     said = self.members[event.rank].new_output().decode(errors="replace")
@@ -151,10 +151,12 @@ class RankSet:
         return None
 
     def are_alive(self) -> bool:
-        """Whether every rank was alive when the server last said something."""
+        """Whether the server and every rank are there, as far as this process knows by now."""
         for _ in self.events(0):
             pass
-        return all(rank.exit_code is None and not rank.channel.closed for rank in self.members)
+        return not is_closed(self.server) and all(
+            rank.exit_code is None and not rank.channel.closed for rank in self.members
+        )
 
     def signal(self, rank: RankProcess, number: int) -> None:
         """Send a signal to a rank, through the server, which knows that the id is still its."""
@@ -190,11 +192,16 @@ class RankSet:
 
 
 def _close(
-    server: socket.socket, ranks: list[RankProcess], selector: selectors.BaseSelector, owner: int
+    server: socket.socket,
+    ranks: list[RankProcess],
+    selector: selectors.BaseSelector,
+    folder: str,
+    owner: int,
 ) -> None:
     if os.getpid() == owner:
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)  # also reaches copies in forks of this process
+        shutil.rmtree(folder, ignore_errors=True)  # the server does too, unless it was killed
     server.close()
     selector.close()
     for rank in ranks:

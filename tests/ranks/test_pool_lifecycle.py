@@ -230,7 +230,7 @@ def test_control_c_in_a_terminal_stops_the_call_only(tmp_path: Path) -> None:
 # -- the fork server and forks -----------------------------------------------------------------
 
 
-def test_server_that_was_killed_is_replaced() -> None:
+def test_server_that_was_killed_is_replaced(temp_folder: Path) -> None:
     with RankPool(2) as own:
         ranks = pids_of(own)
         server = forker.fork_server()
@@ -238,6 +238,7 @@ def test_server_that_was_killed_is_replaced() -> None:
         assert all_dead(ranks)
         assert pids_of(own) != ranks
         assert forker.fork_server() is not server
+    assert wait_until(lambda: not list(temp_folder.iterdir()), 2)
 
 
 def test_server_that_is_killed_during_a_call() -> None:
