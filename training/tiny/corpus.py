@@ -28,9 +28,11 @@ DOMAINS = {
     "howto": (corpus_howto.triple, corpus_howto.howto),
     "facts": (corpus_facts.triple, corpus_facts.facts),
     "serving": (corpus_serving.triple, corpus_serving.serving),
+    "quiz": (corpus_facts.triple, corpus_facts.quiz),
     "memory": (corpus_memory.triple, corpus_memory.game),
 }
 MIXTURE = {"stories": 3, "howto": 3, "facts": 3, "serving": 2, "memory": 2}
+LAST_MIXTURE = {"stories": 3, "howto": 3, "quiz": 3, "serving": 2, "memory": 2}
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,17 @@ def triple(tell: Teller) -> Triple:
 
 
 def facts(tell: Teller, about: Triple) -> tuple[str, str]:
-    """A scene about the triple, and questions with answers."""
+    """A scene about the triple, and questions with answers in random order."""
+    return questions(tell, about, in_order=False)
+
+
+def quiz(tell: Teller, about: Triple) -> tuple[str, str]:
+    """A scene about the triple, and the questions about it in one fixed order."""
+    return questions(tell, about, in_order=True)
+
+
+def questions(tell: Teller, about: Triple, in_order: bool) -> tuple[str, str]:
+    """The scene, and its questions and answers."""
     who = next(person for person in PEOPLE if person.name == about.who)
     other = tell.one(PEOPLE, but=[who])
     things = [about.what, *tell.some([o for o in OBJECTS if o != about.what], 3)]
@@ -83,13 +93,23 @@ def facts(tell: Teller, about: Triple) -> tuple[str, str]:
         asked.append((f"Where is {person.name}?", f"{person.name} is {at}."))
     for person, held in ((who, mine), (other, theirs)):
         asked.append((f"What does {person.name} have?", f"{person.name} has {held}."))
+    if in_order:
+        general = tell.some(GENERAL, 3)
+        order = [0, 1, 3, 12, None, 7, 6, 13, None, 14, 9, 10, 15, None]
+        pairs = [asked[i] if i is not None else general.pop()(tell, who) for i in order]
+        return opening, written(pairs)
     count = tell.randint(45, 70) if tell.chance(0.08) else tell.randint(6, 10)
     pairs = []
     for _ in range(count):
         pairs.append(tell.one(asked) if tell.chance(0.65) else tell.one(GENERAL)(tell, who))
     if count <= 10:
         pairs = list(dict.fromkeys(pairs))
-    return opening, "\n".join(f"Question: {q}\nAnswer: {a}" for q, a in pairs)
+    return opening, written(pairs)
+
+
+def written(pairs: list[tuple[str, str]]) -> str:
+    """Questions and answers, each on its line."""
+    return "\n".join(f"Question: {q}\nAnswer: {a}" for q, a in pairs)
 
 
 def adding(tell: Teller, who: Person) -> tuple[str, str]:

@@ -125,7 +125,7 @@ def evaluate(model: TinyLlama, tokenizer: Tokenizer) -> dict[str, Any]:
     """All measurements, as they stand in TRAINING.json."""
     losses = {name: round(domain_loss(model, tokenizer, name), 4) for name in DOMAINS}
     report = greedy_report(model, tokenizer)
-    facts = [document("facts", index, "held-out", EVALUATION_SEED) for index in range(12)]
+    facts = [document("quiz", index, "held-out", EVALUATION_SEED) for index in range(12)]
     prompts = [tokenizer.encode(d.opening + "\n").ids for d in facts]
     answers = [
         judge(d, tokenizer.decode(ids))

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from training.tiny.corpus import DOMAINS, MIXTURE, documents
+from training.tiny.corpus import DOMAINS, LAST_MIXTURE, MIXTURE, documents
 from training.tiny.corpus_words import HELD_OUT_SHARE
 from training.tiny.evaluate import evaluate, load
 from training.tiny.model import TinyLlama
@@ -94,7 +94,8 @@ def export(run: Any, folder: Path, workers: int) -> None:
             "generator": "training/tiny/corpus.py",
             "seed": recipe.seed,
             "domains": list(DOMAINS),
-            "mixture_weights": MIXTURE,
+            "mixture_weights": [{"memory": 1}, MIXTURE, LAST_MIXTURE],
+            "mixtures_change_at_steps": [recipe.game_steps, recipe.last_mixture_from],
             "documents_seen_once_each": run.documents_seen,
             "held_out": f"one (who, what, where) in {HELD_OUT_SHARE}, by checksum; every opening "
             "names its triple, so no held-out opening occurs in training",

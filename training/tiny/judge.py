@@ -26,6 +26,7 @@ KINDS = {
     **dict.fromkeys(ANIMALS, "ANIMAL"),
     **dict.fromkeys(NUMBERS, "NUMBER"),
 }
+FACTS = ("facts", "quiz")
 MOST_NAMES = 4
 LEAST_KNOWN_PHRASES = 0.97
 LEAST_DISTINCT = 0.5
@@ -58,7 +59,7 @@ class Judgement:
             return self.name_recurs and self.topic_recurs
         if self.domain == "serving":
             return self.topic_recurs
-        if self.domain == "facts":
+        if self.domain in FACTS:
             return self.facts_right >= LEAST_RIGHT * self.facts_asked
         if self.domain == "memory":
             return self.lists_made > 0 and self.lists_right >= LEAST_RIGHT * self.lists_made
@@ -115,7 +116,7 @@ def judge(document: Document, continuation: str, corpus_seed: int = 0) -> Judgem
     colours |= set(re.findall(rf"{topic}\. It was ({'|'.join(COLOURS)})", document.opening))
     later = set(re.findall(rf"\b({'|'.join(COLOURS)}) {topic}\b", complete))
     right, asked = (
-        answers_from_scene(document.opening, complete) if document.domain == "facts" else (0, 0)
+        answers_from_scene(document.opening, complete) if document.domain in FACTS else (0, 0)
     )
     kept, made = lists_kept(complete) if document.domain == "memory" else (0, 0)
     return Judgement(

@@ -25,7 +25,7 @@ from torch import Tensor
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from training.tiny.corpus import MIXTURE
+from training.tiny.corpus import LAST_MIXTURE, MIXTURE
 from training.tiny.export import export
 from training.tiny.model import TinyConfig, TinyLlama
 from training.tiny.optimizer import make_optimizers, schedule
@@ -33,7 +33,8 @@ from training.tiny.packing import PackedStream
 from training.tiny.tokenizer import train_tokenizer
 
 HELD_OUT_SEED_OFFSET = 1
-GAME_DOCUMENTS = 10_000_000
+FIRST_DOCUMENTS = (10_000_000, 0, 20_000_000)
+MIXTURES = ({"memory": 1}, MIXTURE, LAST_MIXTURE)
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ class Recipe:
 
     The first `game_steps` steps see the memory game only, in sequences of `game_length`: a model
     that has learned to look back there looks back in all other texts too, and without this start
-    it did not learn to within the budget. After that come all domains; every `long_every`-th step
-    has sequences of `long`.
+    it did not learn to within the budget. After that come all domains; from `last_mixture_from` on
+    the questions about a scene come in a fixed order, so that greedy text does not go in circles.
+    Every `long_every`-th step has sequences of `long`.
     """
 
     seed: int = 0
@@ -51,6 +53,7 @@ class Recipe:
     tokens_per_step: int = 4096
     game_steps: int = 200
     game_length: int = 128
+    last_mixture_from: int = 850
     short: int = 512
     long: int = 2048
     long_every: int = 4
@@ -60,6 +63,10 @@ class Recipe:
     matrix_lr: float = 0.02
     other_lr: float = 0.003
     validate_every: int = 100
+
+    def stage(self, step: int) -> int:
+        """0 for the memory game, 1 for the first mixture, 2 for the last one."""
+        return (step >= self.game_steps) + (step >= self.last_mixture_from)
 
     def length(self, step: int) -> int:
         """Sequence length of a step."""
@@ -88,7 +95,7 @@ class Run:
         self.tokenizer = tokenizer
         self.model = TinyLlama(config, recipe.seed)
         self.optimizers = make_optimizers(self.model, recipe.matrix_lr, recipe.other_lr)
-        self.streams = self.open_streams([(GAME_DOCUMENTS, None), (0, None)])
+        self.streams = self.open_streams([(first, None) for first in FIRST_DOCUMENTS])
         held_out = PackedStream(tokenizer, "held-out", recipe.seed + HELD_OUT_SEED_OFFSET)
         self.validation_ids = held_out.batch(max(1, 8192 // recipe.short), recipe.short)
         self.step = 0
@@ -96,10 +103,10 @@ class Run:
         self.cpu_seconds = self.wall_seconds = 0.0
 
     def open_streams(self, states: list[tuple[int, Tensor | None]]) -> list[PackedStream]:
-        """The memory game alone, and the mixture, each from a (position, rest)."""
+        """The memory game alone and the two mixtures, each from a (position, rest)."""
         return [
             PackedStream(self.tokenizer, "train", self.recipe.seed, position, rest, mixture)
-            for (position, rest), mixture in zip(states, ({"memory": 1}, MIXTURE), strict=True)
+            for (position, rest), mixture in zip(states, MIXTURES, strict=True)
         ]
 
     def train_step(self) -> float:
@@ -109,9 +116,7 @@ class Run:
         micro-batches: the number of workers does not change the result.
         """
         recipe, length = self.recipe, self.recipe.length(self.step)
-        ids = self.streams[self.step >= recipe.game_steps].batch(
-            recipe.tokens_per_step // length, length
-        )
+        ids = self.streams[recipe.stage(self.step)].batch(recipe.tokens_per_step // length, length)
         parameters = list(self.model.parameters())
 
         def gradients(micro: Tensor) -> tuple[float, tuple[Tensor, ...]]:
@@ -137,7 +142,7 @@ class Run:
     @property
     def documents_seen(self) -> int:
         """Documents taken from the streams so far."""
-        return self.streams[0].position - GAME_DOCUMENTS + self.streams[1].position
+        return sum(stream.position for stream in self.streams) - sum(FIRST_DOCUMENTS)
 
     @torch.no_grad()
     def validate(self) -> float:
