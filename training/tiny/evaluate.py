@@ -156,10 +156,15 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, nargs="?", default=CHECKPOINT)
     parser.add_argument("--texts", action="store_true", help="print the greedy texts")
+    parser.add_argument("--record", action="store_true", help="write them to TRAINING.json")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     results = evaluate(*load(arguments.folder))
+    if arguments.record:
+        path = arguments.folder / "TRAINING.json"
+        record = {**json.loads(path.read_text()), "evaluation": results}
+        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     for entry in results.pop("greedy"):
         if arguments.texts:
             mark = "passed" if entry["passed"] else "failed"

@@ -114,7 +114,7 @@ def export(run: Any, folder: Path, workers: int) -> None:
             "worker_threads": workers,
             "minutes_on_two_cores": round(run.cpu_seconds / 120, 1),
             "note": "CPU time of the training process; other work shared the machine, so its wall "
-            "time is longer than an idle machine needs",
+            "time is longer than an idle machine needs; earlier attempts are not in it",
             "processor": processor(),
         },
         "versions": {

@@ -1,7 +1,8 @@
 """Simple automatic judgements of a text, against the prompt it continues and the generator's words.
 
-They catch what a reader would: a name or an object that is forgotten, a colour that changes, words
-that do not exist, phrases no sentence of the corpus has, a text that runs in circles.
+They catch what a reader would: a name or an object that is forgotten, a colour that changes, a
+person who meets himself, words that do not exist, phrases no sentence of the corpus has, a text
+that runs in circles.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Judgement:
     topic_recurs: bool
     colour_kept: bool
     few_names: bool
+    nobody_twice: bool
     unknown_words: tuple[str, ...]
     known_phrases: float
     distinct_4_grams: float
@@ -72,6 +74,7 @@ class Judgement:
             self.on_subject
             and self.colour_kept
             and self.few_names
+            and self.nobody_twice
             and not self.unknown_words
             and self.known_phrases >= LEAST_KNOWN_PHRASES
             and self.no_loop
@@ -125,6 +128,7 @@ def judge(document: Document, continuation: str, corpus_seed: int = 0) -> Judgem
         topic_recurs=topic in complete.lower(),
         colour_kept=later <= colours,
         few_names=len({w for w in words if KINDS.get(w) == "NAME"}) <= MOST_NAMES,
+        nobody_twice=not any(f"{person.name} and {person.name}" in complete for person in PEOPLE),
         unknown_words=tuple(sorted(set(words) - known_words)),
         known_phrases=round(sum(p in known_trigrams for p in phrases) / max(1, len(phrases)), 4),
         distinct_4_grams=round(len(set(four)) / max(1, len(four)), 4),
