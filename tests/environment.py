@@ -27,7 +27,7 @@ class Environment:
 
     def pip(self, *arguments: str) -> str:
         """Runs this environment's pip; its output on success, AssertionError with it otherwise."""
-        return self.run("-m", "pip", "--disable-pip-version-check", *arguments, timeout=300)
+        return self.run("-m", "pip", "--disable-pip-version-check", *arguments, timeout=600)
 
     def run(self, *arguments: str, timeout: float = 120, cwd: Path | None = None) -> str:
         """Runs this environment's Python away from the checkout, so that nothing leaks in."""

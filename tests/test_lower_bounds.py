@@ -16,7 +16,7 @@ from labkit.models.checkpoint import open_checkpoint
 from labkit.models.generate import complete
 from labkit.models.library import resolve
 from labkit.models.llama import load_model
-from labkit.ranks.pool import RankPool
+from labkit.ranks import RankPool
 
 def greedy(comm, path, ids):
     return complete(load_model(path, comm), [ids], 8)[0]
@@ -41,7 +41,7 @@ def lowest(requirements: list[str]) -> list[str]:
 
 
 @pytest.mark.slow_env
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
     checkout = committed_copy(tmp_path / "checkout")
     oldest = fresh_environment(tmp_path / "oldest")
