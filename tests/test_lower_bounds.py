@@ -54,5 +54,7 @@ def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
 
     (tmp_path / "smoke.py").write_text(SMOKE)
     assert oldest.run("smoke.py", cwd=tmp_path).strip() == "8"
-    reading_gguf = oldest.run("-m", "pytest", "-q", "tests/models/test_gguf.py", cwd=checkout)
+    reading_gguf = oldest.run(
+        "-m", "pytest", "--confcutdir=tests/models", "tests/models/test_gguf.py", cwd=checkout
+    )
     assert " passed" in reading_gguf
