@@ -42,10 +42,10 @@ def lowest(requirements: list[str]) -> list[str]:
 
 @pytest.mark.slow_env
 @pytest.mark.timeout(900)
-def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
+def test_the_declared_lower_bounds_run_ranks_the_tiny_model_and_notebook_00(tmp_path: Path):
     checkout = committed_copy(tmp_path / "checkout")
     oldest = fresh_environment(tmp_path / "oldest")
-    pins = lowest(PROJECT["dependencies"])
+    pins = lowest(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["course"])
     oldest.pip("install", "--quiet", *pins, str(checkout), "pytest", "hypothesis")
     installed = oldest.versions()
     for pin in pins:
@@ -58,3 +58,8 @@ def test_the_declared_lower_bounds_run_ranks_and_the_tiny_model(tmp_path: Path):
         "-m", "pytest", "--confcutdir=tests/models", "tests/models/test_gguf.py", cwd=checkout
     )
     assert " passed" in reading_gguf
+
+    lesson = checkout / "notebooks" / "00_start_here.ipynb"
+    oldest.run("-m", "ipykernel", "install", "--sys-prefix", cwd=tmp_path)
+    oldest.run("-m", "course.notebook", str(lesson), cwd=tmp_path, timeout=300)
+    assert "[6, 6, 6]" in lesson.read_text()

@@ -20,6 +20,20 @@ class CollectiveTime:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Growth:
+    """How many times the bytes, and how many times the seconds, from the first time to the last."""
+
+    bytes: float
+    seconds: float
+
+
+def growth(times: Sequence[CollectiveTime]) -> Growth:
+    """Compare the last of several times with the first."""
+    first, last = times[0], times[-1]
+    return Growth(last.payload_bytes / first.payload_bytes, last.seconds / first.seconds)
+
+
 def time_all_reduce(
     comm: Comm, payload_bytes: Sequence[int], repeats: int = 30
 ) -> list[CollectiveTime]:

@@ -108,19 +108,37 @@ def numbers_in_bold(text: str) -> Iterator[str]:
         yield from re.findall(r"\d[\d,]*(?:\.\d+)?", phrase)
 
 
-@lessons
-def test_numbers_quoted_in_bold_were_computed_above(path: Path):
-    shown, quoted = "", 0
+def quotes_and_outputs(path: Path) -> Iterator[tuple[str, str, str]]:
+    """(cell id, prose, what the cells above it in the same section show) of each piece of prose."""
+    shown = ""
     for cell in read(path).cells:
         if cell.cell_type == "code":
             shown += output_text(cell)
             continue
-        for number in numbers_in_bold(cell.source):
+        before, *sections = re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)
+        yield cell.id, before, shown
+        for section in sections:
+            shown = ""
+            yield cell.id, section, shown
+
+
+@lessons
+def test_numbers_quoted_in_bold_were_computed_above_in_their_section(path: Path):
+    quoted = 0
+    for name, prose, shown in quotes_and_outputs(path):
+        for number in numbers_in_bold(prose):
             quoted += 1
             assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|,\d|\.\d)", shown), (
-                f"{cell.id} quotes {number}, which no cell above shows"
+                f"{name} quotes {number}, which no cell above it shows"
             )
     assert quoted > 3
+
+
+@lessons
+def test_messages_quoted_in_code_marks_were_printed_above_in_their_section(path: Path):
+    for name, prose, shown in quotes_and_outputs(path):
+        for message in re.findall(r"`([^`]*\[\w+ #\d+\][^`]*)`", prose):
+            assert message in shown, f"{name} quotes {message!r}, which no cell above it shows"
 
 
 MAX_SPMD_LINES = 8
