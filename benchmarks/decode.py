@@ -21,15 +21,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bars import bars
 from benchmarks.plan import COMMAND_START, FULL, QUICK
-from benchmarks.report import full_report, gloo_sentences
+from benchmarks.report import full_report, gloo_sentences, table
 from benchmarks.rounds import measure
-from benchmarks.rows import row_from_dict
+from benchmarks.rows import Row, row_from_dict
 from benchmarks.sides import PACKAGES
 from labkit.experiments.provenance import Provenance
 from labkit.models.library import resolve
 
 RESULT = Path(__file__).parent / "results" / "decode.json"
 MODEL = "smollm2-135m"
+
+
+def _show(block: list[Row]) -> None:
+    """Blocks as they come, so that a long run can be followed and an ended one is not lost."""
+    print(table(block), flush=True)
 
 
 def main() -> int:
@@ -46,8 +51,8 @@ def main() -> int:
         return 0
     plan = QUICK if options.quick else FULL
     provenance = Provenance.here(threads="as in each row", packages=PACKAGES)
-    rows = measure(plan, resolve(MODEL), COMMAND_START)
-    print(f"{provenance}\ntook {time.monotonic() - COMMAND_START:.0f} s\n")
+    rows = measure(plan, resolve(MODEL), COMMAND_START, _show)
+    print(f"\n{provenance}\ntook {time.monotonic() - COMMAND_START:.0f} s\n")
     found = [bar for bar in bars(rows) if not options.quick or bar.value is not None]
     print(full_report(rows, found))
     output = options.output or (None if options.quick else RESULT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +33,16 @@ class Contestant:
     error: str = ""
 
 
-def measure(plan: Plan, model: Path, start: float | None = None) -> list[Row]:
+def measure(
+    plan: Plan,
+    model: Path,
+    start: float | None = None,
+    show: Callable[[list[Row]], None] | None = None,
+) -> list[Row]:
     """All rows of a plan. A side that fails leaves rows that say why.
 
-    The plan's limits count from `start`, a `time.monotonic()`, or from now.
+    The plan's limits count from `start`, a `time.monotonic()`, or from now. `show` gets the rows
+    of each dtype and batch size as soon as they are measured.
     """
     windows = prompts(model, plan.prompt_tokens, max(plan.new_tokens))
     weights = open_checkpoint(model).spec.num_parameters
@@ -56,7 +62,10 @@ def measure(plan: Plan, model: Path, start: float | None = None) -> list[Row]:
                 )
                 requests = _Requests(plan, dtype, windows[:batch], new_tokens)
                 _measure_batch(plan, contestants, requests, clock)
-                rows += _rows(contestants, requests, weights * BYTES_PER_ELEMENT[dtype])
+                block = list(_rows(contestants, requests, weights * BYTES_PER_ELEMENT[dtype]))
+                rows += block
+                if show is not None:
+                    show(block)
     finally:
         for process in processes.values():
             process.dismiss()
