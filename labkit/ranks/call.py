@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit.ranks import diagnosis
-from labkit.ranks.deadlock import Deadlock, find_deadlock
+from labkit.ranks.agreement import all_agree, find_disagreement
+from labkit.ranks.deadlock import find_deadlock
 from labkit.ranks.diagnosis import Died, Outcome, Returned
 from labkit.ranks.rank_set import Closed, Frame, RankSet
 from labkit.ranks.wire import Kind, loads
@@ -93,19 +94,20 @@ class Call:
         flights = [rank.flight() for rank in self.ranks.members]
         finished = frozenset(self.outcomes)
         deadlock = find_deadlock(flights, finished)
-        picture = deadlock and (finished, [flights[rank].counter for rank in deadlock.stuck])
+        picture = deadlock and (finished, [flights[rank].counter for rank in deadlock.ranks])
         if picture != self._picture:
             self._picture, self._picture_since = picture, now
         elif deadlock and now - self._picture_since >= self.stall_timeout:
-            raise diagnosis.deadlock(self.ranks, self.outcomes, deadlock)
+            raise diagnosis.disagreement(self.ranks, self.outcomes, deadlock)
 
     def _check_all_called_the_same(self) -> None:
-        """All ranks returned; but a rank that skipped a broadcast leaves its group out of step."""
-        if len({rank.num_records() for rank in self.ranks.members}) > 1:
-            flights = [rank.flight() for rank in self.ranks.members]
-            deadlock: Deadlock | None = diagnosis.out_of_step(flights)
-            if deadlock is not None:
-                raise diagnosis.deadlock(self.ranks, self.outcomes, deadlock)
+        """All ranks returned, but what mismatched collectives left behind in tensors is garbage."""
+        __tracebackhide__ = True
+        if all_agree([rank.streams() for rank in self.ranks.members]):
+            return
+        found = find_disagreement([rank.flight() for rank in self.ranks.members])
+        if found is not None:
+            raise diagnosis.disagreement(self.ranks, self.outcomes, found)
 
     def _result(self, rank: int) -> Any:
         outcome = self.outcomes[rank]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from labkit.ranks import checks, collectives
 from labkit.ranks.flight import FlightRecorder
+from labkit.ranks.flight_group import Splits
 
 
 def _ignore(value: Any) -> None:
@@ -54,8 +55,9 @@ class Comm:
         self.name = name
         self.device = torch.device(device)
         self._group = self._p2p_group = group
-        self._noted_ranks = None if group is dist.group.WORLD else self.ranks
         self._recorder = recorder or FlightRecorder.null()
+        is_world = group is not None and group is dist.group.WORLD
+        self._noted_group = self._recorder.group(name, None if is_world else self.ranks)
         self._reporter = reporter or _ignore
         self._timeout = timeout
         if group is None and self.size > 1:
@@ -120,7 +122,7 @@ class Comm:
         self._check("all_reduce", x, in_place=True)
         checks.check_reduction("all_reduce", op, x.dtype)
         if self._group is not None:
-            with self._noted("all_reduce", x):
+            with self._noted("all_reduce", x, detail="" if op == "sum" else op):
                 collectives.all_reduce(x.detach(), op, self._group)
         return x
 
@@ -141,7 +143,8 @@ class Comm:
         checks.check_divides("reduce_scatter", x.shape[dim], dim, self.size)
         if self._group is None:
             return x.clone()
-        with self._noted("reduce_scatter", x):
+        unusual = [op] * (op != "sum") + [f"dim {dim}"] * (dim != 0)
+        with self._noted("reduce_scatter", x, detail=", ".join(unusual)):
             return collectives.reduce_scatter(x.detach(), dim, op, self._group)
 
     def broadcast(self, x: Tensor, src: int = 0) -> Tensor:
@@ -181,7 +184,8 @@ class Comm:
             came = sent
         if self._group is None:
             return x.clone()
-        with self._noted("all_to_all", x):
+        splits = Splits(self.rank, tuple(sent), tuple(came))
+        with self._noted("all_to_all", x, splits=splits):
             return collectives.all_to_all(x.detach(), sent, came, self._group)
 
     def exchange_counts(self, x: Tensor, input_splits: Sequence[int]) -> list[int]:
@@ -222,10 +226,9 @@ class Comm:
         checks.check_exchange(x, dst, out, src, self)
         if dst == self.rank:
             return out.copy_(x)
-        with self._noted("send_recv", x, self.ranks[dst]):
-            collectives.send_recv(
-                x.detach(), self.ranks[dst], out.detach(), self.ranks[src], self._p2p_group
-            )
+        peer, source, incoming = self.ranks[dst], self.ranks[src], (out.shape, out.dtype)
+        with self._noted("send_recv", x, peer, source=source, incoming=incoming):
+            collectives.send_recv(x.detach(), peer, out.detach(), source, self._p2p_group)
         return out
 
     # -- smaller groups, and word to whoever launched the ranks -------------------------------
@@ -270,10 +273,12 @@ class Comm:
             checks.check_in_place(op, x)
 
     @contextmanager
-    def _noted(self, op: str, x: Tensor | None = None, peer: int | None = None) -> Iterator[None]:
+    def _noted(
+        self, op: str, x: Tensor | None = None, peer: int | None = None, **more: Any
+    ) -> Iterator[None]:
         """Tell the flight recorder what this rank is about to wait in."""
         shape, dtype = ((), "") if x is None else (x.shape, x.dtype)
-        self._recorder.enter(self.name, op, shape, dtype, peer, self._noted_ranks)
+        self._recorder.enter(self._noted_group, op, shape, dtype, peer=peer, **more)
         try:
             yield
         finally:

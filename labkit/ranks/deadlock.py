@@ -7,43 +7,36 @@ place, or it is itself stuck.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
-from labkit.ranks.flight import POINT_TO_POINT, FlightEntry, FlightRecord
-
-
-@dataclass(frozen=True)
-class Deadlock:
-    """Ranks that wait in vain, the one to blame, and why, in one sentence."""
-
-    culprit: int
-    stuck: tuple[int, ...]
-    reason: str
+from labkit.ranks.conflict import Verdict, agree, find_conflict, name_ranks
+from labkit.ranks.flight_entry import POINT_TO_POINT, FlightEntry, FlightRecord
+from labkit.ranks.flight_memory import FROM, TO
 
 
-def find_deadlock(flights: Sequence[FlightEntry], finished: Collection[int]) -> Deadlock | None:
+def find_deadlock(flights: Sequence[FlightEntry], finished: Collection[int]) -> Verdict | None:
     """The ranks that cannot go on, judged from one look at all of them.
 
     A collective whose members are all in it can still be under way, so it is no deadlock; nor is
     waiting for a rank that computes. The caller looks twice, some seconds apart, because a rank
     may just be about to leave.
     """
-    conflict = find_conflict(flights)
     waits = {
         rank: missing_ranks(rank, flights)
         for rank in range(len(flights))
         if rank not in finished and flights[rank].state == "in"
     }
     stuck = {rank for rank, missing in waits.items() if missing}
-    hopeless = set(finished) | (stuck & set(conflict.stuck) if conflict else set())
+    if not stuck:
+        return None
+    conflict = find_conflict(flights)
+    hopeless = set(finished) | (stuck & set(conflict.ranks) if conflict else set())
     while released := {r for r in stuck - hopeless if not waits[r] & (stuck | hopeless)}:
         stuck -= released
     if not stuck:
         return None
-    if conflict and stuck & set(conflict.stuck):
-        return Deadlock(conflict.culprit, tuple(sorted(stuck)), conflict.reason)
+    if conflict and stuck & set(conflict.ranks):
+        return Verdict(conflict.culprit, tuple(sorted(stuck)), conflict.reason)
     for rank in sorted(stuck):
         gone = sorted(waits[rank] & set(finished))
         record = flights[rank].last
@@ -54,34 +47,8 @@ def find_deadlock(flights: Sequence[FlightEntry], finished: Collection[int]) -> 
                 f"rank {gone[0]} has returned without {_joining(record)} "
                 f"{record.describe()}, in which {name_ranks(waiting)} {verb} for it"
             )
-            return Deadlock(gone[0], tuple(sorted(stuck)), reason)
-    return Deadlock(min(stuck), tuple(sorted(stuck)), _circle(stuck, flights))
-
-
-def find_conflict(flights: Sequence[FlightEntry]) -> Deadlock | None:
-    """Ranks whose last collective differs from what another rank of the group called in its place.
-
-    Sequence numbers count the collectives of a group, so the same number must be the same call.
-    """
-    for flight in flights:
-        mine = flight.last
-        if mine is None or not mine.is_collective:
-            continue
-        calls = {}
-        for rank in _members(mine, flights):
-            record = flights[rank].find(mine.group, mine.ranks, mine.seq)
-            if record is not None:
-                calls[rank] = record
-        first = next(iter(calls.values()))
-        if all(_agree(first, record) for record in calls.values()):
-            continue
-        count = Counter(_key(record) for record in calls.values())
-        usual = count.most_common(1)[0][0]
-        culprit = next(rank for rank, record in calls.items() if _key(record) != usual)
-        said = "; ".join(f"rank {rank} {_call_text(record)}" for rank, record in calls.items())
-        reason = f"the ranks called different things as number {mine.seq} of {mine.group}: {said}"
-        return Deadlock(culprit, tuple(calls), reason)
-    return None
+            return Verdict(gone[0], tuple(sorted(stuck)), reason)
+    return Verdict(min(stuck), tuple(sorted(stuck)), _circle(stuck, flights))
 
 
 def missing_ranks(rank: int, flights: Sequence[FlightEntry]) -> set[int]:
@@ -90,73 +57,41 @@ def missing_ranks(rank: int, flights: Sequence[FlightEntry]) -> set[int]:
     if mine is None:
         return set()
     if not mine.is_collective:
-        return _missing_peer(rank, mine, flights)
-    return missing_members(rank, mine, flights)
+        return _missing_peers(rank, mine, flights)
+    return _missing_members(rank, mine, flights)
 
 
-def missing_members(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
+def _missing_members(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
     """The members of a collective's group that have not entered it, or called something else."""
     missing = set()
-    for other in _members(mine, flights) - {rank}:
-        theirs = flights[other].find(mine.group, mine.ranks, mine.seq)
+    for other in mine.ranks or ():
+        if other == rank or other >= len(flights):
+            continue
+        theirs = flights[other].find(mine.key, mine.seq)
         if theirs is not None:
-            if not _agree(mine, theirs):
+            if not agree(mine, theirs):
                 missing.add(other)
             continue
-        last = flights[other].last_seq(mine.group, mine.ranks)
-        if last is not None and last < mine.seq:
+        number = flights[other].streams.number(mine.key)
+        if number is not None and number < mine.seq:
             missing.add(other)
     return missing
 
 
-def _missing_peer(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
-    """The other side of a send or receive, unless it did its part or that is not known.
-
-    The source of a `send_recv` is in no record, so one of those answers any send.
-    """
-    ours, theirs = flights[rank], flights[mine.peer or 0]
-    if mine.peer is None or not (ours.complete_history and theirs.complete_history):
-        return set()
-    if mine.op == "recv":
-        asked = _count(ours, mine, ("recv",), mine.peer)
-        answered = _count(theirs, mine, ("send", "send_recv"), rank)
-    else:
-        asked = _count(ours, mine, ("send", "send_recv"), mine.peer)
-        answered = _count(theirs, mine, ("recv",), rank)
-        answered += _count(theirs, mine, ("send_recv",), None)
-    return {mine.peer} if answered < asked else set()
-
-
-def _count(flight: FlightEntry, like: FlightRecord, ops: tuple[str, ...], peer: int | None) -> int:
-    """How many of these operations with `peer` (None: any) there were in the group of `like`."""
-    return sum(
-        record.op in ops and record.group == like.group and peer in (None, record.peer)
-        for record in flight.history
-    )
-
-
-def _members(record: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
-    return set(range(len(flights)) if record.ranks is None else record.ranks)
-
-
-def _key(record: FlightRecord) -> tuple[object, ...]:
-    """What must be the same on every rank of the group."""
-    shape = () if record.op == "all_to_all" else record.shape
-    return (record.op, shape, record.dtype, record.peer)
-
-
-def _agree(a: FlightRecord, b: FlightRecord) -> bool:
-    return _key(a) == _key(b)
-
-
-def _call_text(record: FlightRecord) -> str:
-    return record.describe().rsplit(" [", 1)[0]
+def _missing_peers(rank: int, mine: FlightRecord, flights: Sequence[FlightEntry]) -> set[int]:
+    """The other sides of a send or receive that have not done their part yet."""
+    missing = set()
+    sender = mine.source if mine.op == "send_recv" else mine.peer
+    for other, way, needed in ((mine.peer, FROM, mine.outgoing), (sender, TO, mine.came)):
+        if needed and other is not None and other < len(flights):
+            number = flights[other].streams.number(mine.key, way, rank)
+            if number is not None and number < needed:
+                missing.add(other)
+    return missing
 
 
 def _joining(record: FlightRecord) -> str:
-    if record.op in POINT_TO_POINT:
-        return "answering"
-    return "calling"
+    return "answering" if record.op in POINT_TO_POINT else "calling"
 
 
 def _circle(stuck: Collection[int], flights: Sequence[FlightEntry]) -> str:
@@ -166,10 +101,3 @@ def _circle(stuck: Collection[int], flights: Sequence[FlightEntry]) -> str:
         if record is not None:
             said.append(f"rank {rank} in {record.describe()}")
     return f"the ranks wait for each other: {'; '.join(said)}"
-
-
-def name_ranks(ranks: Sequence[int]) -> str:
-    """`rank 1`, `ranks 0 and 2`, `ranks 0, 1 and 3`."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

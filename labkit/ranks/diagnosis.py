@@ -8,14 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from labkit.ranks.deadlock import (
-    Deadlock,
-    find_conflict,
-    missing_members,
-    missing_ranks,
-    name_ranks,
-)
-from labkit.ranks.flight import FlightEntry
+from labkit.ranks.conflict import Verdict, find_conflict, name_ranks
+from labkit.ranks.deadlock import missing_ranks
+from labkit.ranks.flight_entry import FlightEntry
 from labkit.ranks.rank_process import RankProcess
 from labkit.ranks.rank_set import RankSet
 from labkit.ranks.report import RankError, RankReport, RankState, RankTimeout, compose
@@ -78,8 +73,8 @@ def timeout(ranks: RankSet, outcomes: Mapping[int, Outcome], seconds: float | No
     return _error(RankTimeout, culprit, reports, summary)
 
 
-def deadlock(ranks: RankSet, outcomes: Mapping[int, Outcome], found: Deadlock) -> RankError:
-    """The ranks wait in a way that no rank can end."""
+def disagreement(ranks: RankSet, outcomes: Mapping[int, Outcome], found: Verdict) -> RankError:
+    """The ranks wait in a way that no rank can end, or returned without having called the same."""
     return _error(RankError, found.culprit, _reports(ranks, outcomes), found.reason)
 
 
@@ -87,26 +82,6 @@ def flood(ranks: RankSet, outcomes: Mapping[int, Outcome], rank: int, limit: int
     """A rank prints without end."""
     summary = f"rank {rank} printed more than {limit >> 20} MiB in one call"
     return _error(RankError, rank, _reports(ranks, outcomes), summary)
-
-
-def out_of_step(flights: Sequence[FlightEntry]) -> Deadlock | None:
-    """Ranks that all returned although one of them called a collective that another did not."""
-    conflict = find_conflict(flights)
-    if conflict is not None:
-        return conflict
-    for rank, flight in enumerate(flights):
-        last_of_group = {(r.group, r.ranks): r for r in flight.history if r.is_collective}
-        for record in last_of_group.values():
-            skipped = sorted(missing_members(rank, record, flights))
-            if not skipped:
-                continue
-            verb = "have" if len(skipped) > 1 else "has"
-            reason = (
-                f"rank {rank} called {record.describe()}, but {name_ranks(skipped)} {verb} "
-                "returned without calling it"
-            )
-            return Deadlock(skipped[0], (rank,), reason)
-    return None
 
 
 def _error(

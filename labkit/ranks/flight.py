@@ -1,18 +1,8 @@
 """The flight recorder: what each rank is doing, readable while it is stuck or after it died.
 
-Every rank writes its collectives into shared memory, which the parent process maps too
-(`flight_entry.py` reads it). So the parent can say which collective a rank waits in without the
-rank's help, even when that rank sits inside C code or was killed a moment ago.
-
-The memory of one rank (`FLIGHT_BYTES`, in 8-byte words) has a header and two tables:
-
-    header   operations so far, those before this call, streams in use, "the table is full"
-    records  a ring of the last `NUM_RECORDS` operations, for telling what happened
-    streams  what must match between ranks, from the first operation of the call to the last
-
-A stream is the collectives of one group, or the messages to (or from) one rank within a group. It
-holds their number and a checksum over all of them, so that ranks can be compared exactly after any
-number of operations.
+Every rank writes its operations into shared memory (`flight_memory.py`), and the parent process
+reads them there (`flight_entry.py`). So the parent can say which collective a rank waits in without
+the rank's help, even when that rank sits inside C code or was killed a moment ago.
 """
 
 from __future__ import annotations
@@ -23,55 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
-NUM_RECORDS = 32
-RECORD_BYTES = 512
-NUM_STREAMS = 1024
-STREAM_BYTES = 128
-HEADER_WORDS = 8
-RECORD_WORDS = RECORD_BYTES // 8
-STREAM_WORDS = STREAM_BYTES // 8
-FIRST_STREAM = HEADER_WORDS + NUM_RECORDS * RECORD_WORDS
-# The last stream is where those that find the table full write: nobody reads it.
-FLIGHT_BYTES = 8 * (FIRST_STREAM + (NUM_STREAMS + 1) * STREAM_WORDS)
+from labkit.ranks import flight_memory as memory
+from labkit.ranks.flight_group import WORD, FlightGroup, Splits
+from labkit.ranks.flight_memory import FLIGHT_BYTES
 
-COUNT, BEFORE, STREAMS, FULL = range(4)  # words of the header
-# Words of a record. VERSION is odd while the record is written.
-VERSION, STATE, LENGTH, GROUP, SEQ, OUTGOING, INCOMING, STARTED, BODY = range(9)
-# Words of a stream.
-KEY, WAY, NUMBER, DIGEST, BALANCE, MEMBERS_LOW, MEMBERS_HIGH, NAME_LENGTH, NAME = range(9)
-
-IN, DONE = 1, 2
-TOGETHER, TO, FROM = 0, 1, 2  # ways of a stream: a collective; messages to, messages from a rank
-MAX_BODY = RECORD_BYTES - 8 * BODY
-MAX_NAME = STREAM_BYTES - 8 * NAME
-MAX_MEMBERS = 128  # ranks from here on are not noted as members
-
-_WORD = (1 << 64) - 1
 _MAX_NOTES = 1024
-
-Splits = tuple[tuple[int, ...], tuple[int, ...]]  # rows sent to each rank, rows got from each
-
-
-class FlightGroup:
-    """A group of ranks as its records name it; made by `FlightRecorder.group`.
-
-    Attributes:
-        label: its name, with a number from the second group of that name and ranks in a call on.
-        key: the same on all ranks of the group, and of no other group.
-        members: bit r is set when world rank r belongs to it; 0: not known.
-    """
-
-    def __init__(self, name: str, ranks: tuple[int, ...] | None, number: int, label: str) -> None:
-        plan = repr((name, ranks, number)).encode()
-        self.key = int.from_bytes(blake2b(plan, digest_size=8).digest(), "little")
-        self.label = label if len(label.encode()) <= MAX_NAME else f"{label[: MAX_NAME // 4]}..."
-        self.members = (1 << MAX_MEMBERS) - 1 if ranks is None else sum(1 << r for r in ranks)
-        if self.members >> MAX_MEMBERS:
-            self.members = 0
 
 
 class _Stream:
@@ -110,8 +59,8 @@ class FlightRecorder:
         self._bytes = view.cast("B")[:FLIGHT_BYTES]
         self._words = self._bytes.cast("Q")
         self._seconds = self._bytes.cast("d")
-        self._count = self._words[COUNT]
-        self._record = HEADER_WORDS
+        self._count = self._words[memory.COUNT]
+        self._record = memory.HEADER_WORDS
         self._notes: dict[tuple[Any, ...], _Note] = {}
         self._streams: dict[tuple[int, int, int], _Stream] = {}
         self._messages: Counter[int] = Counter()
@@ -154,48 +103,48 @@ class FlightRecorder:
             source: of a `send_recv`: the world rank that it receives from.
             incoming: of a `send_recv`: shape and dtype of what it receives.
             detail: what else all ranks must agree on, such as the reduction if it is no sum.
-            splits: of an `all_to_all`: rows to and from each rank of the group.
+            splits: of an `all_to_all`.
         """
         key = (group, op, shape, dtype, peer, source, incoming, detail, splits)
         note = self._notes.get(key) or self._new_note(key)
         words = self._words
-        record = HEADER_WORDS + (self._count % NUM_RECORDS) * RECORD_WORDS
-        words[record + VERSION] += 1
+        record = memory.HEADER_WORDS + (self._count % memory.NUM_RECORDS) * memory.RECORD_WORDS
+        words[record + memory.VERSION] += 1
         outgoing = came = 0
         if note.together is not None:
             seq = self._advance(note.together, note.text)
             if note.balance:
                 stream = note.together
-                stream.balance = (stream.balance + (2 * seq + 1) * note.balance) & _WORD
-                words[stream.at + BALANCE] = stream.balance
+                stream.balance = (stream.balance + (2 * seq + 1) * note.balance) & WORD
+                words[stream.at + memory.BALANCE] = stream.balance
         else:
             self._messages[group.key] += 1
             seq = self._messages[group.key]
             outgoing = 0 if note.to is None else self._advance(note.to, note.text)
             came = 0 if note.source is None else self._advance(note.source, note.incoming)
-        words[record + STATE] = IN
-        words[record + LENGTH] = len(note.body)
-        words[record + GROUP] = group.key
-        words[record + SEQ] = seq
-        words[record + OUTGOING] = outgoing
-        words[record + INCOMING] = came
-        self._seconds[record + STARTED] = time.monotonic()
-        start = 8 * (record + BODY)
+        words[record + memory.STATE] = memory.IN
+        words[record + memory.LENGTH] = len(note.body)
+        words[record + memory.GROUP] = group.key
+        words[record + memory.SEQ] = seq
+        words[record + memory.OUTGOING] = outgoing
+        words[record + memory.INCOMING] = came
+        self._seconds[record + memory.STARTED] = time.monotonic()
+        start = 8 * (record + memory.BODY)
         self._bytes[start : start + len(note.body)] = note.body
-        words[record + VERSION] += 1
+        words[record + memory.VERSION] += 1
         self._record = record
         self._count += 1
-        words[COUNT] = self._count
+        words[memory.COUNT] = self._count
         return seq
 
     def leave(self) -> None:
         """Note that the operation entered last is over."""
-        self._words[self._record + STATE] = DONE
+        self._words[self._record + memory.STATE] = memory.DONE
 
     def new_call(self) -> None:
         """Note that a new call begins: count from 1 again."""
-        self._words[BEFORE] = self._count
-        self._words[STREAMS] = self._words[FULL] = 0
+        self._words[memory.BEFORE] = self._count
+        self._words[memory.STREAMS] = self._words[memory.FULL] = 0
         for counts in (self._notes, self._streams, self._messages, self._made_in_call):
             counts.clear()
 
@@ -203,8 +152,8 @@ class FlightRecorder:
         """Count one more operation in a stream, `text` being what the other side must say too."""
         stream.number += 1
         stream.digest = crc32(text, stream.digest)
-        self._words[stream.at + NUMBER] = stream.number
-        self._words[stream.at + DIGEST] = stream.digest
+        self._words[stream.at + memory.NUMBER] = stream.number
+        self._words[stream.at + memory.DIGEST] = stream.digest
         return stream.number
 
     def _new_note(self, key: tuple[Any, ...]) -> _Note:
@@ -212,30 +161,76 @@ class FlightRecorder:
         shape, dtype = tuple(shape), _dtype_name(dtype)
         if incoming is not None:
             incoming = (tuple(incoming[0]), _dtype_name(incoming[1]))
-        said = (group.label, op, shape, dtype, peer, source, incoming, detail, splits)
+        said = (
+            group.label,
+            op,
+            shape,
+            dtype,
+            peer,
+            source,
+            incoming,
+            detail,
+            splits and tuple(splits),
+        )
         body = marshal.dumps(said)
-        if len(body) > MAX_BODY:
+        if len(body) > memory.MAX_BODY:
             body = marshal.dumps((*said[:-1], None))
-        if len(body) > MAX_BODY:
-            body = marshal.dumps((*said[:1], op[:40], (), *said[3:7], detail[:40], None))
+        if len(body) > memory.MAX_BODY:
+            body = marshal.dumps((*said[:1], op[:40], (), *said[3:6], None, detail[:40], None))
         note = _Note(body)
         match op:
             case "send":
-                note.to, note.text = self._stream(group, TO, peer), _message(shape, dtype)
+                note.to, note.text = self._stream(group, memory.TO, peer), _message(shape, dtype)
             case "recv":
-                note.source, note.incoming = self._stream(group, FROM, peer), _message(shape, dtype)
+                note.source, note.incoming = (
+                    self._stream(group, memory.FROM, peer),
+                    _message(shape, dtype),
+                )
             case "send_recv":
-                note.to, note.text = self._stream(group, TO, peer), _message(shape, dtype)
+                note.to, note.text = self._stream(group, memory.TO, peer), _message(shape, dtype)
                 if source is not None and incoming is not None:
-                    note.source = self._stream(group, FROM, source)
+                    note.source = self._stream(group, memory.FROM, source)
                     note.incoming = _message(*incoming)
             case _:
                 same = shape[1:] if op == "all_to_all" else shape
                 note.text = marshal.dumps((op, same, dtype, peer, detail))
-                note.together = self._stream(group, TOGETHER, 0)
+                note.together = self._stream(group, memory.TOGETHER, 0)
         if splits is not None:
-            note.balance = _balance(splits, group)
+            note.balance = splits.balance()
         if len(self._notes) >= _MAX_NOTES:
             self._notes.clear()
         self._notes[key] = note
         return note
+
+    def _stream(self, group: FlightGroup, way: int, peer: int) -> _Stream:
+        """The stream of this group, way and world rank, added to the table on first use."""
+        stream = self._streams.get((group.key, way, peer))
+        if stream is not None:
+            return stream
+        words, index = self._words, self._words[memory.STREAMS]
+        stream = _Stream(memory.FIRST_STREAM + index * memory.STREAM_WORDS)
+        self._streams[group.key, way, peer] = stream
+        if index == memory.NUM_STREAMS:
+            words[memory.FULL] = 1
+            return stream
+        name = group.label.encode()
+        words[stream.at + memory.KEY] = group.key
+        words[stream.at + memory.WAY] = way | peer << 2
+        words[stream.at + memory.MEMBERS_LOW] = group.members & WORD
+        words[stream.at + memory.MEMBERS_HIGH] = group.members >> 64
+        words[stream.at + memory.NAME_LENGTH] = len(name)
+        words[stream.at + memory.NUMBER] = words[stream.at + memory.DIGEST] = 0
+        words[stream.at + memory.BALANCE] = 0
+        start = 8 * (stream.at + memory.NAME)
+        self._bytes[start : start + len(name)] = name
+        words[memory.STREAMS] = index + 1
+        return stream
+
+
+def _dtype_name(dtype: object) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _message(shape: Sequence[int], dtype: str) -> bytes:
+    """What both sides of a message must say: the shape may differ, the number of elements not."""
+    return marshal.dumps((dtype, math.prod(shape)))

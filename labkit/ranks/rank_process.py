@@ -9,7 +9,8 @@ import socket
 import tempfile
 from typing import IO
 
-from labkit.ranks.flight import FLIGHT_BYTES, FlightEntry, num_records, read_flight
+from labkit.ranks.flight_entry import FlightEntry, Streams, read_flight, read_streams
+from labkit.ranks.flight_memory import FLIGHT_BYTES
 from labkit.ranks.wire import Channel
 
 
@@ -37,8 +38,8 @@ class RankProcess:
     def flight(self) -> FlightEntry:
         return read_flight(self.memory)
 
-    def num_records(self) -> int:
-        return num_records(self.memory)
+    def streams(self) -> Streams:
+        return read_streams(self.memory)
 
     def pending_output(self) -> int:
         """Bytes printed and not shown yet."""

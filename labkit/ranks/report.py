@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from labkit.ranks.flight import FlightEntry
+from labkit.ranks.flight_entry import FlightEntry
 from labkit.ranks.stack import calling_frames
 
 RankState = Literal["returned", "raised", "exited", "died", "waiting", "running"]

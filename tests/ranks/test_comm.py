@@ -1,5 +1,6 @@
 """Every collective against the result a single process computes from all ranks' inputs."""
 
+import copy
 import math
 import warnings
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from labkit.ranks.comm import Comm
+from labkit.ranks.flight_group import FlightGroup
 from labkit.ranks.pool import RankPool
 
 SIZES = [1, 2, 3, 4]
@@ -460,8 +462,11 @@ class CountingRecorder:
         self.entered: list[tuple] = []
         self.left = 0
 
-    def enter(self, group, op, shape=(), dtype="", peer=None, ranks=None) -> int:
-        self.entered.append((group, op, tuple(shape), str(dtype), peer, ranks))
+    def group(self, name, ranks=None) -> FlightGroup:
+        return FlightGroup(name, ranks, 1, name)
+
+    def enter(self, group, op, shape=(), dtype="", *, peer=None, **more) -> int:
+        self.entered.append((group.label, op, tuple(shape), str(dtype), peer, more))
         return len(self.entered)
 
     def leave(self) -> None:
@@ -470,9 +475,12 @@ class CountingRecorder:
 
 def test_every_operation_is_noted_before_it_starts_and_after_it_ends(pool):
     def run(comm: Comm) -> tuple[list[tuple], int]:
+        comm = copy.copy(comm)
         recorder = CountingRecorder()
         comm._recorder = recorder
         comm.all_reduce(torch.ones(3, 2))
+        comm.all_reduce(torch.ones(3, 2), "max")
+        comm.reduce_scatter(torch.ones(2, 2), -1, "min")
         comm.all_to_all(torch.ones(2), [1, 1])
         pair = comm.split([(0, 1)], "pair")
         pair.all_gather(torch.ones(2, dtype=torch.int32))
@@ -480,19 +488,26 @@ def test_every_operation_is_noted_before_it_starts_and_after_it_ends(pool):
             comm.send(torch.ones(1), 1)
         else:
             comm.recv(torch.ones(1), 0)
+        other = 1 - comm.rank
+        comm.send_recv(torch.ones(1), other, torch.zeros(1, 1), other)
         comm.barrier()
         return recorder.entered, recorder.left
 
     for rank, (entered, left) in enumerate(pool(2).run(run)):
         assert left == len(entered)
+        splits = {"splits": (rank, (1, 1), (1, 1))}
+        came = {"source": 1 - rank, "incoming": ((1, 1), torch.float32)}
         assert entered == [
-            ("world", "all_reduce", (3, 2), "torch.float32", None, None),
-            ("world", "all_to_all", (2,), "torch.int64", None, None),
-            ("world", "all_to_all", (2,), "torch.float32", None, None),
-            ("world", "all_gather", (1,), "torch.int64", None, None),
-            ("pair", "all_gather", (2,), "torch.int32", None, (0, 1)),
-            ("world", ["send", "recv"][rank], (1,), "torch.float32", 1 - rank, None),
-            ("world", "barrier", (), "", None, None),
+            ("world", "all_reduce", (3, 2), "torch.float32", None, {"detail": ""}),
+            ("world", "all_reduce", (3, 2), "torch.float32", None, {"detail": "max"}),
+            ("world", "reduce_scatter", (2, 2), "torch.float32", None, {"detail": "min, dim 1"}),
+            ("world", "all_to_all", (2,), "torch.int64", None, splits),
+            ("world", "all_to_all", (2,), "torch.float32", None, splits),
+            ("world", "all_gather", (1,), "torch.int64", None, {}),
+            ("pair", "all_gather", (2,), "torch.int32", None, {}),
+            ("world", ["send", "recv"][rank], (1,), "torch.float32", 1 - rank, {}),
+            ("world", "send_recv", (1,), "torch.float32", 1 - rank, came),
+            ("world", "barrier", (), "", None, {}),
         ]
 
 

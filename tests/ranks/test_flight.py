@@ -9,13 +9,9 @@ import time
 
 import pytest
 
-from labkit.ranks.flight import (
-    FLIGHT_BYTES,
-    NUM_RECORDS,
-    FlightRecorder,
-    num_records,
-    read_flight,
-)
+from labkit.ranks.flight import FlightRecorder
+from labkit.ranks.flight_entry import read_flight
+from labkit.ranks.flight_memory import FLIGHT_BYTES, MAX_NAME, NUM_RECORDS
 
 
 def test_new_recorder_is_idle() -> None:
@@ -29,7 +25,7 @@ def test_enter_and_leave_are_seen_with_everything_that_was_noted() -> None:
     memory = bytearray(FLIGHT_BYTES)
     recorder = FlightRecorder(memory)
     before = time.monotonic()
-    recorder.enter("tp", "all_reduce", (4, 5), "torch.bfloat16", ranks=(0, 2))
+    recorder.enter(recorder.group("tp", (0, 2)), "all_reduce", (4, 5), "torch.bfloat16")
     entry = read_flight(memory)
     assert entry.state == "in"
     assert entry.counter == 1
@@ -47,50 +43,71 @@ def test_enter_and_leave_are_seen_with_everything_that_was_noted() -> None:
 def test_new_call_counts_from_one_again_and_forgets_the_last() -> None:
     memory = bytearray(FLIGHT_BYTES)
     recorder = FlightRecorder(memory)
-    recorder.enter("world", "barrier")
+    world = recorder.group("world")
+    recorder.enter(world, "barrier")
     recorder.leave()
     recorder.new_call()
     entry = read_flight(memory)
-    assert (entry.state, entry.last, entry.last_seq("world", None)) == ("idle", None, 0)
-    assert num_records(memory) == 0
-    assert recorder.enter("world", "barrier") == 1
-    assert len(read_flight(memory).history) == num_records(memory) == 1
+    assert (entry.state, entry.last, entry.streams.number(world.key)) == ("idle", None, 0)
+    assert recorder.enter(world, "barrier") == 1
+    entry = read_flight(memory)
+    assert len(entry.history) == entry.streams.number(world.key) == 1
 
 
 def test_sequence_numbers_count_per_group_and_sends_apart() -> None:
     recorder = FlightRecorder.null()
-    assert [recorder.enter("world", "barrier") for _ in range(3)] == [1, 2, 3]
-    assert recorder.enter("tp", "barrier", ranks=(0, 1)) == 1
-    assert recorder.enter("tp", "barrier", ranks=(2, 3)) == 1
-    assert recorder.enter("world", "send", (2,), "float32", peer=1) == 1
-    assert recorder.enter("world", "recv", (2,), "float32", peer=1) == 2
-    assert recorder.enter("world", "barrier") == 4
+    world, tp, other = (recorder.group(*g) for g in (("world",), ("tp", (0, 1)), ("tp", (2, 3))))
+    assert [recorder.enter(world, "barrier") for _ in range(3)] == [1, 2, 3]
+    assert recorder.enter(tp, "barrier") == 1
+    assert recorder.enter(other, "barrier") == 1
+    assert recorder.enter(world, "send", (2,), "float32", peer=1) == 1
+    assert recorder.enter(world, "recv", (2,), "float32", peer=1) == 2
+    assert recorder.enter(world, "barrier") == 4
 
 
-def test_old_records_are_overwritten_and_that_is_known() -> None:
+def test_old_records_are_overwritten_and_still_counted() -> None:
     memory = bytearray(FLIGHT_BYTES)
     recorder = FlightRecorder(memory)
-    recorder.enter("tp", "barrier", ranks=(0, 1))
+    world, tp, unused = recorder.group("world"), recorder.group("tp", (0, 1)), recorder.group("x")
+    recorder.enter(tp, "barrier")
     recorder.leave()
-    assert read_flight(memory).last_seq("world", None) == 0
     for _ in range(NUM_RECORDS):
-        recorder.enter("world", "barrier")
+        recorder.enter(world, "barrier")
         recorder.leave()
     entry = read_flight(memory)
     assert len(entry.history) == NUM_RECORDS
     assert [record.seq for record in entry.history] == list(range(1, NUM_RECORDS + 1))
-    assert entry.last_seq("world", None) == NUM_RECORDS
-    assert entry.last_seq("tp", (0, 1)) is None
-    assert num_records(memory) == NUM_RECORDS + 1
+    numbers = [entry.streams.number(group.key) for group in (world, tp, unused)]
+    assert numbers == [NUM_RECORDS, 1, 0]
 
 
-def test_too_long_a_record_keeps_what_fits() -> None:
+def test_long_names_and_many_ranks_keep_what_matters() -> None:
     memory = bytearray(FLIGHT_BYTES)
     recorder = FlightRecorder(memory)
-    recorder.enter("g" * 600, "all_reduce", (2,), "float32", ranks=tuple(range(300)))
+    recorder.enter(recorder.group("é" * 600, tuple(range(100))), "all_reduce", (2,), "float32")
     last = read_flight(memory).last
     assert last is not None
-    assert (last.op, last.seq, last.ranks) == ("all_reduce", 1, None)
+    assert (last.op, last.seq, last.ranks) == ("all_reduce", 1, tuple(range(100)))
+    assert len(last.group.encode()) <= MAX_NAME
+    assert last.describe().endswith("... [0, 1, 2, 3, 4, 5, 6, ..., 99] #1]")
+    recorder.enter(recorder.group("huge", tuple(range(300))), "o" * 900, (7,) * 200, "float32")
+    last = read_flight(memory).last
+    assert last is not None
+    assert (last.group, last.ranks, last.seq) == ("huge", None, 1)
+
+
+def test_what_was_reduced_and_from_where_is_shown() -> None:
+    memory = bytearray(FLIGHT_BYTES)
+    recorder = FlightRecorder(memory)
+    world = recorder.group("world")
+    recorder.enter(world, "all_reduce", (4,), "float32", detail="max")
+    recorder.enter(
+        world, "send_recv", (4,), "float32", peer=1, source=2, incoming=((4,), "float32")
+    )
+    assert [record.describe() for record in read_flight(memory).history] == [
+        "all_reduce(max) float32 (4,) [world #1]",
+        "send_recv float32 (4,) to rank 1 and from rank 2 [world #1]",
+    ]
 
 
 def test_small_buffer_is_refused() -> None:
@@ -103,9 +120,10 @@ def test_records_read_while_another_process_writes_are_never_torn() -> None:
     child = os.fork()
     if child == 0:
         recorder = FlightRecorder(memory)
+        groups = [recorder.group("group" * length) for length in range(1, 6)]
         for n in range(1_000_000):
             shape = (n,) * (n % 9)
-            recorder.enter("group" * (1 + n % 5), f"op{n % 9}", shape, "float32")
+            recorder.enter(groups[n % 5], f"op{n % 9}", shape, "float32")
             recorder.leave()
         os._exit(0)
     try:
@@ -125,9 +143,10 @@ def test_records_read_while_another_process_writes_are_never_torn() -> None:
 def test_record_left_half_written_by_a_dead_rank_is_dropped() -> None:
     memory = bytearray(FLIGHT_BYTES)
     recorder = FlightRecorder(memory)
-    recorder.enter("world", "barrier")
+    world = recorder.group("world")
+    recorder.enter(world, "barrier")
     recorder.leave()
-    recorder.enter("world", "all_reduce", (4,), "float32")
+    recorder.enter(world, "all_reduce", (4,), "float32")
     words = memoryview(memory).cast("Q")
     words[8 + 512 // 8] += 1  # the version of the second record: odd means being written
     entry = read_flight(memory)
