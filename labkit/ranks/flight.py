@@ -53,6 +53,11 @@ class FlightRecorder:
     """
 
     def __init__(self, buffer: Any) -> None:
+        self._write_to(buffer)
+        self._made: Counter[tuple[str, tuple[int, ...] | None]] = Counter()
+        self._made_in_call: Counter[tuple[str, tuple[int, ...] | None]] = Counter()
+
+    def _write_to(self, buffer: Any) -> None:
         view = memoryview(buffer)
         if view.nbytes < FLIGHT_BYTES:
             raise ValueError(f"flight buffer of {view.nbytes} bytes; {FLIGHT_BYTES} are needed")
@@ -64,8 +69,6 @@ class FlightRecorder:
         self._notes: dict[tuple[Any, ...], _Note] = {}
         self._streams: dict[tuple[int, int, int], _Stream] = {}
         self._messages: Counter[int] = Counter()
-        self._made: Counter[tuple[str, tuple[int, ...] | None]] = Counter()
-        self._made_in_call: Counter[tuple[str, tuple[int, ...] | None]] = Counter()
 
     @classmethod
     def null(cls) -> FlightRecorder:
@@ -147,6 +150,10 @@ class FlightRecorder:
         self._words[memory.STREAMS] = self._words[memory.FULL] = 0
         for counts in (self._notes, self._streams, self._messages, self._made_in_call):
             counts.clear()
+
+    def detach(self) -> None:
+        """In a fork of this rank: what happens here is not what the rank does."""
+        self._write_to(bytearray(FLIGHT_BYTES))
 
     def _advance(self, stream: _Stream, text: bytes) -> int:
         """Count one more operation in a stream, `text` being what the other side must say too."""

@@ -43,7 +43,7 @@ class ForkServer:
             )
 
     def open_pool(self, folder: str) -> socket.socket:
-        """A channel for one pool; the server removes `folder` when the channel closes."""
+        """A channel for one pool; the server makes `folder`, and removes it when that closes."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:

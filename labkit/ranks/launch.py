@@ -4,7 +4,6 @@ import faulthandler
 import os
 import socket
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +14,9 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from labkit.ranks.comm import Comm
+from labkit.ranks.stack import user_traceback
 from labkit.ranks.target import Arguments, check_call, find_function
+from labkit.ranks.wire import text_of
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: floa
     faulthandler.dump_traceback_later(timeout, exit=True)
     try:
         _run_rank(place, target, arguments, timeout)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        sys.stderr.write(user_traceback(error, error.__traceback__))
         return 1
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -133,7 +134,7 @@ def _run_rank(place: Place, target: str, arguments: Arguments, timeout: float) -
         print(f"[rank {place.rank}] {value}", flush=True)
 
     comm = comm_from_env(timeout=timeout, reporter=report)
-    result = repr(run_target(comm, target, arguments))
+    result = shown(run_target(comm, target, arguments))
     results: list[Any] = [result]
     if comm.size > 1:
         results = [None] * comm.size
@@ -141,6 +142,15 @@ def _run_rank(place: Place, target: str, arguments: Arguments, timeout: float) -
         dist.destroy_process_group()
     if comm.rank == 0:
         print_results(results)
+
+
+def shown(result: Any) -> str:
+    """The repr of a result, or why it has none."""
+    try:
+        return repr(result)
+    except Exception as error:
+        name, said = type(result).__name__, f"{type(error).__name__}: {text_of(error)}"
+        return f"<{name} object, whose repr raised {said}>"
 
 
 def print_results(results: list[str]) -> None:

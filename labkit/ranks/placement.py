@@ -48,7 +48,7 @@ def check_threads(threads: int) -> int:
 
 def check_seconds(name: str, seconds: float) -> float:
     """`seconds` as a duration above zero, or an error that names the argument."""
-    if not isinstance(seconds, int | float) or not seconds > 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise ValueError(f"{name} of {seconds!r}; want seconds above 0")
     return float(seconds)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -33,6 +34,7 @@ class Frame:
 
     rank: int
     kind: int
+    call: int  # the number of the call that it belongs to
     body: bytearray
 
 
@@ -56,14 +58,12 @@ class RankSet:
         environ: dict[str, str],
         timeout: float,
     ) -> None:
-        self.folder = tempfile.mkdtemp(prefix="labkit-ranks-")
-        try:
-            self.forker = fork_server()
-            self.server = self.forker.open_pool(self.folder)
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
+        self.forker = fork_server()
+        name = f"labkit-ranks-{secrets.token_hex(8)}"
+        self.folder = os.path.join(tempfile.gettempdir(), name)  # made by the server
+        self.server = self.forker.open_pool(self.folder)
         self.members: list[RankProcess] = []
+        self.num_calls = 0
         self.selector = selectors.DefaultSelector()
         self.owner = os.getpid()
         self.finalizer = weakref.finalize(
@@ -129,8 +129,8 @@ class RankSet:
             rank = self._hear_server() if key.fileobj is self.server else self.members[key.data]
             if rank is None or rank.channel.closed:
                 continue
-            for kind, body in rank.channel.frames():
-                yield Frame(rank.rank, kind, body)
+            for kind, call, body in rank.channel.frames():
+                yield Frame(rank.rank, kind, call, body)
             if rank.channel.closed or rank.exit_code is not None:
                 rank.channel.closed = True
                 self.selector.unregister(rank.channel)
@@ -141,6 +141,8 @@ class RankSet:
         message, _ = protocol.receive(self.server)
         if message is None:
             self.selector.unregister(self.server)
+        elif "refused" in message:
+            raise StartError(f"the ranks get no temporary folder: {message['refused']}")
         elif "rank" in message:
             self.members[message["rank"]].pid = message["pid"]
         else:

@@ -11,9 +11,9 @@ Lifelines are Unix sockets whose closing means "the other side is gone":
     pool   --- rank channel --- rank     calls and results; the server never reads these
 
 When a pool channel closes, every rank of that pool is killed with whatever it started itself, and
-the pool's temporary folder is removed. When the main channel closes or the parent is gone, all
-pools end and so does the server. A message is a 4-byte length and a pickled dict; file descriptors
-travel beside the length.
+the pool's temporary folder is removed, which the server also made. When the main channel closes or
+the parent is gone, all pools end and so does the server. A message is a 4-byte length and a pickled
+dict; file descriptors travel beside the length.
 """
 
 import contextlib
@@ -149,6 +149,10 @@ class Server:
         channel = socket.socket(fileno=fds[0])
         self.pools[channel.fileno()] = Pool(channel, message["folder"])
         self.selector.register(channel, selectors.EVENT_READ)
+        try:
+            os.mkdir(message["folder"], 0o700)
+        except OSError as error:
+            self.pools[channel.fileno()].tell({"refused": str(error)})
 
     def answer(self, pool: Pool) -> None:
         message, fds = receive(pool.channel)

@@ -18,6 +18,9 @@ _FILE = re.compile(r'File "(?P<file>[^"\n]+)"')
 _HERE = str(Path(__file__).parent)
 _PROJECT = str(Path(__file__).parents[2])
 _SHELLS = (f"{os.sep}IPython{os.sep}", f"{os.sep}ipykernel{os.sep}")
+_LAUNCH = str(Path(_HERE) / "launch.py")
+_TORCHRUN = os.path.join("elastic", "multiprocessing", "errors", "__init__.py")
+_MODULE = os.path.join("torch", "nn", "modules", "module.py")
 _LIBRARIES = (f"{os.sep}torch{os.sep}", f"{os.sep}contextlib.py")
 
 
@@ -41,6 +44,7 @@ def user_frames(frames: Sequence[Place]) -> str:
 
     A call straight into torch.distributed is named in a last line, since no flight record tells.
     """
+    frames = [place for place in frames if not _is_plumbing(place[0], place[2])] or frames
     shown = list(frames)
     while shown and _is_library(shown[-1][0]):
         shown.pop()
@@ -57,6 +61,28 @@ def user_frames(frames: Sequence[Place]) -> str:
     return "\n".join(lines)
 
 
+def inside_call(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame outside the worker on."""
+    while tb is not None and tb.tb_frame.f_code.co_filename == _worker_file():
+        tb = tb.tb_next
+    return tb
+
+
+def user_traceback(error: BaseException, tb: TracebackType | None) -> str:
+    """The traceback as Python prints it, without frames that only pass a call on."""
+    told = traceback.TracebackException(type(error), error, tb)
+    _leave_out_plumbing(told)
+    return "".join(told.format())
+
+
+def _leave_out_plumbing(told: traceback.TracebackException) -> None:
+    kept = [frame for frame in told.stack if not _is_plumbing(frame.filename, frame.name)]
+    told.stack[:] = kept or told.stack
+    for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        if other is not None:
+            _leave_out_plumbing(other)
+
+
 def calling_frames(tb: TracebackType | None) -> str:
     """The frames of an error raised in this package that belong to whoever called it."""
     places = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(tb)]
@@ -67,6 +93,13 @@ def calling_frames(tb: TracebackType | None) -> str:
 
 def _worker_file() -> str:
     return str(Path(_HERE) / "worker.py")
+
+
+def _is_plumbing(file: str, function: str) -> bool:
+    """Whether a frame only passes a call on: `labkit run`, and the call of an nn.Module."""
+    if file == _LAUNCH or file.endswith(_TORCHRUN):
+        return True
+    return file.endswith(_MODULE) and function in ("_call_impl", "_wrapped_call_impl")
 
 
 def _is_library(file: str) -> bool:

@@ -20,7 +20,10 @@ import cloudpickle
 import torch
 from torch import Tensor
 
-_HEADER = struct.Struct("<BQ")  # kind, length of the body
+_HEADER = struct.Struct("<BQQ")  # kind, number of the call, length of the body
+
+
+Frame = tuple[int, int, bytearray]  # kind, number of the call, body
 
 
 class Kind:
@@ -67,6 +70,31 @@ def loads(body: bytes | bytearray | memoryview) -> Any:
     return pickle.loads(body)
 
 
+class RebuildError(ValueError):
+    """What another process pickled cannot be unpickled here."""
+
+
+def rebuild(body: bytes | bytearray | memoryview) -> Any:
+    """As `loads`, of what a user's object says about itself: whatever that raises is RebuildError.
+
+    KeyboardInterrupt is the user's own and passes.
+    """
+    try:
+        return pickle.loads(body)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise RebuildError(f"{type(error).__name__}: {text_of(error)}") from error
+
+
+def text_of(error: BaseException) -> str:
+    """The message of an exception, whatever its `__str__` does."""
+    try:
+        return str(error)
+    except BaseException:
+        return "<its message cannot be printed>"
+
+
 class Channel:
     """One end of a socket, cut into frames. The parent reads with `frames`, a rank with `wait`."""
 
@@ -82,9 +110,9 @@ class Channel:
     def close(self) -> None:
         self.sock.close()
 
-    def send(self, kind: int, body: bytes | memoryview = b"") -> None:
-        """Send one frame; raises OSError when the other side is gone."""
-        header = _HEADER.pack(kind, len(body))
+    def send(self, kind: int, body: bytes | memoryview = b"", number: int = 0) -> None:
+        """Send one frame of call `number`; raises OSError when the other side is gone."""
+        header = _HEADER.pack(kind, number, len(body))
         with self._sending:
             if len(body) < 65536:
                 self.sock.sendall(header + bytes(body))
@@ -92,17 +120,19 @@ class Channel:
                 self.sock.sendall(header)
                 self.sock.sendall(body)
 
-    def send_within(self, seconds: float, kind: int, body: bytes | memoryview = b"") -> None:
+    def send_within(
+        self, seconds: float, kind: int, body: bytes | memoryview, number: int = 0
+    ) -> None:
         """Like `send`, but gives up silently when the other side is gone or takes nothing."""
         self.sock.settimeout(None if seconds == float("inf") else seconds)
         try:
-            self.send(kind, body)
+            self.send(kind, body, number)
         except OSError:
             pass
         finally:
             self.sock.settimeout(None)
 
-    def frames(self) -> Iterator[tuple[int, bytearray]]:
+    def frames(self) -> Iterator[Frame]:
         """The whole frames that have arrived, after one read that does not wait.
 
         Sets `closed` when the other side is gone.
@@ -118,7 +148,7 @@ class Channel:
         self._buffer += data
         yield from self._complete()
 
-    def wait(self) -> tuple[int, bytearray] | None:
+    def wait(self) -> Frame | None:
         """Wait for one frame; None once the other side is gone."""
         while True:
             frame = next(self._complete(), None)
@@ -132,12 +162,12 @@ class Channel:
                 return None
             self._buffer += data
 
-    def _complete(self) -> Iterator[tuple[int, bytearray]]:
+    def _complete(self) -> Iterator[Frame]:
         while len(self._buffer) >= _HEADER.size:
-            kind, size = _HEADER.unpack_from(self._buffer)
+            kind, number, size = _HEADER.unpack_from(self._buffer)
             end = _HEADER.size + size
             if len(self._buffer) < end:
                 return
             body = self._buffer[_HEADER.size : end]
             del self._buffer[:end]
-            yield kind, body
+            yield kind, number, body

@@ -10,21 +10,20 @@ import os
 import signal
 import socket
 import sys
-import time
-import traceback
+import threading
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any, NoReturn
 
 import numpy
 import torch
 import torch.distributed as dist
 
 from labkit.ranks.comm import Comm
-from labkit.ranks.flight import FLIGHT_BYTES, FlightRecorder
-from labkit.ranks.stack import user_frames
-from labkit.ranks.wire import Channel, Kind, dumps, loads
+from labkit.ranks.failure import Failure
+from labkit.ranks.flight import FlightRecorder
+from labkit.ranks.flight_memory import FLIGHT_BYTES
+from labkit.ranks.wire import Channel, Kind, dumps, loads, text_of
 
 # The pool's own deadline ends a call; torch's would only hide what happened behind a later error.
 _NO_TIMEOUT = timedelta(days=7)
@@ -49,19 +48,6 @@ class Settings:
     threads: int
 
 
-@dataclass(frozen=True)
-class Failure:
-    """How a call failed on one rank, in plain data that any process can unpickle."""
-
-    kind: Literal["raised", "exited"]  # exited: sys.exit
-    type_name: str
-    message: str
-    traceback: str  # "" when none of the frames is the user's
-    stack: str  # where in the user's code
-    moment: float  # time.monotonic()
-    exception: bytes | None  # pickled, if it can be
-
-
 def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str, Any]) -> None:
     """Run one rank. `settings` are those of `Settings`; returns when the parent is gone."""
     faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True, chain=False)
@@ -69,22 +55,68 @@ def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str,
     rank = Settings(**settings)
     channel = Channel(sock)
     recorder = FlightRecorder(mmap.mmap(flight_fd, FLIGHT_BYTES))
+    report = Reporter(channel)
     try:
-        comm = _join(rank, channel, recorder)
+        comm = _join(rank, recorder, report)
     except BaseException as error:
-        channel.send(Kind.RAISED, dumps(_failure("raised", error)))
+        channel.send(Kind.RAISED, dumps(Failure.of("raised", error)))
         raise
+    owner = os.getpid()
+    os.register_at_fork(after_in_child=recorder.detach)
     channel.send(Kind.READY)
     while (frame := channel.wait()) is not None:
-        kind, body = frame
+        kind, number, body = frame
         if kind == Kind.FREE:
             _kept.pop(loads(body), None)
-        else:
-            recorder.new_call()
-            channel.send(*_run(comm, kind, body))
+            continue
+        recorder.new_call()
+        report.new_call(number)
+        answer = _run(comm, kind, body)
+        if os.getpid() != owner:
+            _end_fork(*answer)
+        channel.send(*answer, number)
 
 
-def _join(rank: Settings, channel: Channel, recorder: FlightRecorder) -> Comm:
+class Reporter:
+    """`Comm.report` on a rank: values go to the call that is under way."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._owner = os.getpid()
+        self._number = 0
+        self._leftover: set[threading.Thread] = set()
+
+    def new_call(self, number: int) -> None:
+        """From now on values belong to call `number`; those of threads running already do not."""
+        self._number = number
+        self._leftover = set(threading.enumerate()) - {threading.main_thread()}
+
+    def __call__(self, value: Any) -> None:
+        if os.getpid() != self._owner:
+            raise RuntimeError("report works on the rank itself, not in a process that it forked")
+        if threading.current_thread() not in self._leftover:
+            self._channel.send(Kind.PROGRESS, dumps(value), self._number)
+
+
+def _end_fork(kind: int, body: bytes | memoryview) -> NoReturn:
+    """End a process that the user's function forked, once the function ends there too.
+
+    The call goes on in the rank, which is the only one to answer.
+    """
+    code = 0
+    if kind == Kind.RAISED:
+        failure: Failure = loads(body)
+        code = 1
+        if failure.kind == "raised":
+            os.write(2, failure.traceback.encode(errors="backslashreplace"))
+        elif failure.message in ("", "None"):
+            code = 0
+        elif failure.message.isdigit():
+            code = int(failure.message) & 255
+    os._exit(code)
+
+
+def _join(rank: Settings, recorder: FlightRecorder, report: Reporter) -> Comm:
     torch.set_num_threads(rank.threads)
     numpy.random.seed(None)
     if rank.device != "cpu":
@@ -97,10 +129,6 @@ def _join(rank: Settings, channel: Channel, recorder: FlightRecorder) -> Comm:
         world_size=rank.size,
         timeout=_NO_TIMEOUT,
     )
-
-    def report(value: Any) -> None:
-        channel.send(Kind.PROGRESS, dumps(value))
-
     return Comm.world(rank.device, recorder=recorder, reporter=report, timeout=_NO_TIMEOUT)
 
 
@@ -118,9 +146,9 @@ def _run(comm: Comm, kind: int, body: bytearray) -> tuple[int, bytes | memoryvie
             result = None
         answer = _pack(result)
     except SystemExit as error:
-        return Kind.RAISED, dumps(_failure("exited", error))
+        return Kind.RAISED, dumps(Failure.of("exited", error))
     except BaseException as error:
-        return Kind.RAISED, dumps(_failure("raised", error))
+        return Kind.RAISED, dumps(Failure.of("raised", error))
     finally:
         _flush()
     return Kind.RETURNED, answer
@@ -146,47 +174,13 @@ def _pack(result: Any) -> bytes | memoryview:
 
 
 def _line_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_text_of(error)}"
+    return f"{type(error).__name__}: {text_of(error)}"
 
 
 def _learn_sources(sources: dict[str, list[str]]) -> None:
     """Source of notebook cells, so that tracebacks show their lines."""
     for name, lines in sources.items():
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
-
-
-def _failure(kind: Literal["raised", "exited"], error: BaseException) -> Failure:
-    tb = _trim(error.__traceback__)
-    text = "".join(traceback.format_exception(type(error), error, tb)) if tb else ""
-    places = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(tb)]
-    try:
-        pickled = bytes(dumps(error.with_traceback(None)))
-    except BaseException:
-        pickled = None
-    message = _text_of(error)
-    return Failure(
-        kind=kind,
-        type_name=type(error).__name__,
-        message=message,
-        traceback=text,
-        stack=user_frames(places),
-        moment=time.monotonic(),
-        exception=pickled,
-    )
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "<its message cannot be printed>"
-
-
-def _trim(tb: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame outside this module on."""
-    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
-        tb = tb.tb_next
-    return tb
 
 
 def _flush() -> None:

@@ -408,6 +408,78 @@ def test_function_that_the_ranks_cannot_import(quick, monkeypatch, tmp_path) -> 
     assert "cannot be rebuilt on the rank: ModuleNotFoundError: No module named 'soon_gone'" in text
 
 
+class Unreadable:
+    """Can be pickled on a rank; unpickling it raises, or even tries to exit."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+
+    def __reduce__(self) -> object:
+        return eval, (self.expression,)
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [("no_such", "NameError: name 'no_such'"), ("__import__('sys').exit(3)", "SystemExit: 3")],
+)
+@pytest.mark.parametrize("verb", ["returned", "reported"])
+def test_value_that_cannot_be_rebuilt_in_the_caller(
+    quick, expression: str, why: str, verb: str
+) -> None:
+    def work(comm: Comm) -> object:
+        value = Unreadable(expression) if comm.rank == 1 else 0
+        if verb == "reported":
+            comm.report(value)
+        return value if verb == "returned" else None
+
+    with pytest.raises(RankError) as caught:
+        quick(2).run(work, on_progress=lambda rank, value: None)
+    works_again(quick(2))
+    assert caught.value.rank == 1
+    said = str(caught.value)
+    assert said.startswith(f"rank 1 {verb} a value that cannot be rebuilt here ({why}")
+    assert ("pool.put" if verb == "returned" else "report plain data") in said
+
+
+def test_exception_that_exits_when_it_is_rebuilt(quick) -> None:
+    class Trap(Exception):
+        def __reduce__(self) -> object:
+            return sys.exit, (5,)
+
+    def work(comm: Comm) -> None:
+        raise Trap("sprung")
+
+    error, text = fails(quick(2), work)
+    assert "rank 0 raised Trap: sprung" in text
+    assert error.reports[0].exception is None
+
+
+def test_exception_whose_message_interrupts(quick) -> None:
+    class Rude(Exception):
+        def __str__(self) -> str:
+            raise KeyboardInterrupt
+
+    def work(comm: Comm) -> None:
+        raise Rude
+
+    _, text = fails(quick(2), work)
+    assert "rank 0 raised Rude: <its message cannot be printed>" in text
+
+
+def test_traceback_leaves_out_how_torch_calls_a_module(quick) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise ValueError("inside")
+
+    def work(comm: Comm) -> None:
+        Model()(torch.ones(1))
+
+    _, text = fails(quick(2), work)
+    assert 'raise ValueError("inside")' in text
+    assert "Model()(torch.ones(1))" in text
+    assert "_call_impl" not in text
+
+
 def test_rank_without_end_of_output_is_stopped(quick, monkeypatch) -> None:
     monkeypatch.setattr("labkit.ranks.call._MAX_OUTPUT_BYTES", 1 << 20)
 
