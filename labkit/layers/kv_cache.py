@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from labkit.layers.whole_number import whole_number
+
 
 @dataclass(frozen=True)
 class Step:
@@ -92,6 +94,8 @@ class KVCache:
         device: torch.device | str = "cpu",
     ) -> None:
         """`num_kv_heads` counts this rank's; `max_len` is the room in tokens per sequence."""
+        batch_size = whole_number(batch_size, "batch_size", at_least=0)
+        max_len = whole_number(max_len, "max_len", at_least=1)
         shape = (batch_size, num_kv_heads, max_len, head_dim)
         self.max_len = max_len
         self.sliding_window = sliding_window
@@ -115,13 +119,12 @@ class KVCache:
         """Plan a pass over `num_columns` new token columns, `counts` of them real per sequence.
 
         Raises:
-            ValueError: counts do not fit the batch, or a sequence would outgrow the cache.
+            ValueError: there is no column, counts do not fit the batch, or a sequence would
+                outgrow the cache.
         """
-        counts = (num_columns,) * self.batch_size if counts is None else tuple(counts)
-        if len(counts) != self.batch_size or any(not 0 <= c <= num_columns for c in counts):
-            raise ValueError(
-                f"counts {list(counts)} must be {self.batch_size} numbers from 0 to {num_columns}"
-            )
+        if num_columns < 1:
+            raise ValueError("no tokens were given; a pass takes at least one token column")
+        counts = self._counts(num_columns, counts)
         starts = self.lengths
         ends = [start + count for start, count in zip(starts, counts, strict=True)]
         for sequence, end in enumerate(ends):
@@ -148,7 +151,8 @@ class KVCache:
 
     def truncate(self, lengths: Sequence[int] | int) -> None:
         """Forget all but the first tokens of each sequence."""
-        wanted = [lengths] * self.batch_size if isinstance(lengths, int) else list(lengths)
+        per_sequence = lengths if isinstance(lengths, Sequence) else [lengths] * self.batch_size
+        wanted = [whole_number(length, "length") for length in per_sequence]
         if len(wanted) != self.batch_size or any(
             not 0 <= length <= held for length, held in zip(wanted, self.lengths, strict=False)
         ):
@@ -158,6 +162,16 @@ class KVCache:
     def reset(self) -> None:
         """Forget every token."""
         self.truncate(0)
+
+    def _counts(self, num_columns: int, counts: Sequence[int] | None) -> tuple[int, ...]:
+        if counts is None:
+            return (num_columns,) * self.batch_size
+        given = tuple(whole_number(count, "count") for count in counts)
+        if len(given) != self.batch_size or any(not 0 <= c <= num_columns for c in given):
+            raise ValueError(
+                f"counts {list(given)} must be {self.batch_size} numbers from 0 to {num_columns}"
+            )
+        return given
 
     def _positions(
         self, starts: Sequence[int], ends: Sequence[int], num_columns: int, is_uniform: bool

@@ -7,11 +7,12 @@ programs that come with weights is a risk and needs an engine; the format itself
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from labkit.models.json_object import read_json
 
 Message = Mapping[str, str]
 
@@ -29,11 +30,14 @@ class ChatML:
 
     @classmethod
     def from_directory(cls, directory: str | Path) -> ChatML | None:
-        """The format of a Hugging Face model directory; None if it has none or another one."""
+        """The format of a Hugging Face model directory; None if it has none or another one.
+
+        Raises CheckpointError for a damaged file.
+        """
         config = Path(directory) / "tokenizer_config.json"
         if not config.is_file():
             return None
-        template = json.loads(config.read_text(encoding="utf-8")).get("chat_template")
+        template = read_json(config).get("chat_template")
         return cls.from_template(template if isinstance(template, str) else None)
 
     @classmethod

@@ -34,6 +34,10 @@ class FetchError(RuntimeError):
     """A model that could not be brought here; the sentence says why and what works instead."""
 
 
+class UnusableFileError(FetchError, ValueError):
+    """A local file that is not there, or is of no kind that can hold a model."""
+
+
 @dataclass(frozen=True)
 class WheelSource:
     """A GGUF file inside one release of a Python package."""
@@ -116,16 +120,20 @@ class LocalSource:
     def title(self) -> str:
         return f"local file {self.path.name}"
 
+    def check(self) -> None:
+        """Raise UnusableFileError unless there is a file of a kind that can hold a model."""
+        if not self.path.is_file():
+            raise UnusableFileError(f"{self.path} does not exist; give a .whl or .gguf file")
+        if self.path.suffix not in (".whl", ".gguf"):
+            raise UnusableFileError(f"{self.path.name} is neither a .whl nor a .gguf file")
+
     def write(self, directory: Path, work: Path, say: Say, timeout: float) -> None:
         """Convert into `directory`."""
-        if not self.path.is_file():
-            raise FetchError(f"{self.path} does not exist; give a .whl or .gguf file")
+        self.check()
         if self.path.suffix == ".whl":
             write_from_wheel(self.path, directory, work, say, {"source": self.title})
-        elif self.path.suffix == ".gguf":
-            _convert(self.path, directory, say, {"source": self.title})
         else:
-            raise FetchError(f"{self.path.name} is neither a .whl nor a .gguf file")
+            _convert(self.path, directory, say, {"source": self.title})
 
 
 Source = WheelSource | HubSource | LocalSource

@@ -7,7 +7,7 @@ in the batch as padding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,9 @@ from torch import Tensor
 
 from labkit.layers.kv_cache import KVCache
 from labkit.layers.sampling import Sampler
+from labkit.layers.whole_number import whole_number
 from labkit.models.llama import Llama
+from labkit.plan.model import ModelSpec
 
 FinishReason = Literal["stop", "length"]
 
@@ -47,11 +49,21 @@ def generate(
     Each sequence stops at a token of `eos_token_ids` (the model's own by default; an empty list
     for none), after `max_new_tokens`, or at the end of the model's context. `prefill_chunk` feeds
     prompts at most that many tokens at a time: less memory for attention, the same result up to
-    rounding. Raises ValueError, before any work, for what cannot be continued.
+    rounding. A sampler begins its random streams anew: the same call gives the same tokens.
+    Raises ValueError, before any work, for what cannot be continued.
     """
-    room = _room(model, prompts, max_new_tokens, prefill_chunk)
-    stops = frozenset(model.spec.eos_token_ids if eos_token_ids is None else eos_token_ids)
-    return _steps(model, prompts, room, sampler or Sampler(), stops, prefill_chunk)
+    ids, room = check_prompts(model.spec, prompts, max_new_tokens)
+    if prefill_chunk is not None:
+        prefill_chunk = whole_number(prefill_chunk, "prefill_chunk", at_least=1)
+    stops = model.spec.eos_token_ids if eos_token_ids is None else eos_token_ids
+    return _steps(
+        model,
+        ids,
+        room,
+        (sampler or Sampler()).restarted(len(ids)),
+        frozenset(_whole_numbers(stops, "eos_token_ids")),
+        prefill_chunk,
+    )
 
 
 def complete(
@@ -79,19 +91,18 @@ def complete(
     return completions
 
 
-def _room(
-    model: Llama,
-    prompts: Sequence[Sequence[int]],
-    max_new_tokens: int,
-    prefill_chunk: int | None,
-) -> list[int]:
-    """How many tokens each prompt may get."""
-    context = model.spec.max_position_embeddings
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens {max_new_tokens} must be at least 1")
-    if prefill_chunk is not None and prefill_chunk < 1:
-        raise ValueError(f"prefill_chunk {prefill_chunk} must be at least 1, or None for no chunks")
-    for index, prompt in enumerate(prompts):
+def check_prompts(
+    spec: ModelSpec, prompts: Sequence[Sequence[int]], max_new_tokens: int
+) -> tuple[list[list[int]], list[int]]:
+    """The ids of each prompt, and how many tokens it may get; no model is needed to ask.
+
+    Raises ValueError for a prompt that is empty, holds what is no token id of this model, or
+    leaves no room in the context.
+    """
+    context, vocab_size = spec.max_position_embeddings, spec.vocab_size
+    max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", at_least=1)
+    checked = [_whole_numbers(prompt, f"prompt {index}") for index, prompt in enumerate(prompts)]
+    for index, prompt in enumerate(checked):
         if not prompt:
             raise ValueError(f"prompt {index} is empty; give it at least one token")
         if len(prompt) >= context:
@@ -99,7 +110,18 @@ def _room(
                 f"prompt {index} has {len(prompt)} tokens; the model's context of {context} "
                 f"leaves room to continue at most {context - 1}"
             )
-    return [min(max_new_tokens, context - len(prompt)) for prompt in prompts]
+        for foreign in (min(prompt), max(prompt)):
+            if not 0 <= foreign < vocab_size:
+                raise ValueError(
+                    f"prompt {index} holds token id {foreign}, outside a vocabulary of {vocab_size}"
+                )
+    return checked, [min(max_new_tokens, context - len(prompt)) for prompt in checked]
+
+
+def _whole_numbers(ids: Iterable[int], what: str) -> list[int]:
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise ValueError(f"{what} must be a list of token ids, not {ids!r:.80}")
+    return [whole_number(token, f"{what}: token id") for token in ids]
 
 
 def _steps(

@@ -97,7 +97,7 @@ class GGUFCheckpoint(Checkpoint):
         """How one tensor is stored, in GGUF's words: Q4_1, Q8_0, F32, ..."""
         return self._tensor(name).tensor_type.name
 
-    def read(self, name: str, *index: Index) -> Tensor:
+    def _read(self, name: str, *index: Index) -> Tensor:
         tensor = self._tensor(name)
         parts = bounds(name, self.shape(name), index)
         rows = self._file_rows(name, range(*parts[0]))

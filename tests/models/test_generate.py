@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -86,6 +87,58 @@ def test_what_cannot_be_continued_is_refused_at_the_call(model: Llama) -> None:
     with pytest.raises(ValueError, match="prefill_chunk 0"):
         generate(model, [[1]], 5, prefill_chunk=0)
     assert list(generate(model, [], 5)) == []
+
+
+@pytest.mark.parametrize(
+    ("prompts", "complaint"),
+    [
+        ([[1], [2, 1.5]], r"prompt 1: token id 1\.5 must be a whole number"),
+        ([[1, "2"]], "prompt 0: token id '2' must be a whole number"),
+        (["hello"], "prompt 0 must be a list of token ids, not 'hello'"),
+        ([1, 2, 3], "prompt 0 must be a list of token ids, not 1"),
+        ([[1], [300]], "prompt 1 holds token id 300, outside a vocabulary of 300"),
+        ([[5, -1]], "prompt 0 holds token id -1, outside a vocabulary of 300"),
+    ],
+)
+def test_prompts_are_lists_of_token_ids(model: Llama, prompts: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        generate(model, prompts, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"max_new_tokens": 2.5}, r"max_new_tokens 2\.5 must be a whole number"),
+        ({"prefill_chunk": 2.0}, r"prefill_chunk 2\.0 must be a whole number"),
+        ({"eos_token_ids": 5}, "eos_token_ids must be a list of token ids, not 5"),
+        ({"eos_token_ids": [5.0]}, r"eos_token_ids: token id 5\.0 must be a whole number"),
+        ({"sampler": Sampler(1.0, seed=[1])}, "1 seeds are listed for 2 requests"),
+    ],
+)
+def test_options_are_checked_at_the_call(model: Llama, options: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        generate(model, [[1], [2]], **{"max_new_tokens": 5, **options})
+
+
+def test_whole_numbers_of_other_libraries_are_taken(model: Llama) -> None:
+    expected = complete(model, PROMPTS[:2], 5, eos_token_ids=[4])
+    prompts: Any = [torch.tensor(PROMPTS[0]), np.array(PROMPTS[1])]
+    assert complete(model, prompts, np.int64(5), eos_token_ids=np.array([4])) == expected
+
+
+def test_a_sampler_begins_anew_with_every_call(model: Llama) -> None:
+    """Request i draws from the stream of `seed + i`, whatever the sampler was used for before."""
+    sampler = Sampler(temperature=1.5, seed=7)
+    first = complete(model, PROMPTS, 8, sampler=sampler, eos_token_ids=[])
+    assert complete(model, PROMPTS, 8, sampler=sampler, eos_token_ids=[]) == first
+    fresh = complete(model, PROMPTS, 8, sampler=Sampler(1.5, seed=7), eos_token_ids=[])
+    assert fresh == first
+    both = zip(
+        generate(model, PROMPTS, 8, sampler=sampler, eos_token_ids=[]),
+        generate(model, PROMPTS, 8, sampler=sampler, eos_token_ids=[]),
+        strict=True,
+    )
+    assert all(one == other for one, other in both)
 
 
 def test_stopped_reading_is_stopped_work(model: Llama) -> None:

@@ -15,6 +15,7 @@ from gguf.quants import dequantize, quantize
 
 from labkit.models.checkpoint import CheckpointError, open_checkpoint
 from labkit.models.gguf import GGUFCheckpoint
+from labkit.models.gguf_metadata import GGUFMetadata
 from labkit.models.llama import load_model
 from labkit.plan.model import ModelSpec, RopeScaling, UnsupportedModelError
 from labkit.ranks.comm import Comm
@@ -181,6 +182,44 @@ def test_unknown_splitting_rule_is_refused(made_gguf: Callable[..., Path]) -> No
     path = made_gguf(LLAMA_CONFIG, random_weights(LLAMA_CONFIG), pre_tokenizer="tekken")
     with pytest.raises(UnsupportedModelError, match="tekken"):
         open_checkpoint(path).load_tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("llama.attention.head_count", 0, "num_attention_heads = 0"),
+        ("llama.attention.head_count", "four", "num_attention_heads = 'four'"),
+        ("llama.embedding_length", "wide", "hidden_size = 'wide'"),
+        ("llama.attention.layer_norm_rms_epsilon", float("nan"), "rms_norm_eps = nan"),
+        ("llama.rope.freq_base", "high", "rope_theta = 'high'"),
+        ("tokenizer.ggml.eos_token_id", 2**32 - 1, "eos_token_id = 4294967295"),
+        ("llama.vocab_size", "many", "vocab_size = 'many'"),
+    ],
+)
+def test_metadata_of_another_kind_is_refused_by_name(
+    field: str,
+    value: Any,
+    named: str,
+    made_gguf: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = made_gguf(LLAMA_CONFIG, random_weights(LLAMA_CONFIG))
+    read = GGUFMetadata.get
+    monkeypatch.setattr(
+        GGUFMetadata,
+        "get",
+        lambda self, key, default=None: value if key == field else read(self, key, default),
+    )
+    with pytest.raises(UnsupportedModelError, match=f"config field {named}"):
+        open_checkpoint(path)
+
+
+def test_nan_in_a_gguf_is_named(made_gguf: Callable[..., Path]) -> None:
+    weights = random_weights(LLAMA_CONFIG)
+    weights["model.norm.weight"][3] = float("nan")
+    checkpoint = open_checkpoint(made_gguf(LLAMA_CONFIG, weights))
+    with pytest.raises(CheckpointError, match=r"model\.norm\.weight in .*made\.gguf: 1 of the 64"):
+        checkpoint.read("model.norm.weight")
 
 
 def test_missing_and_extra_tensors_are_named(made_gguf: Callable[..., Path]) -> None:

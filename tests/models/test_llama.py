@@ -275,3 +275,45 @@ def test_forward_leaves_an_empty_batch_empty(reference: Callable[[str], Referenc
     model = load_model(reference("llama").directory, Comm.solo())
     logits = model(torch.zeros(0, 3, dtype=torch.long), model.new_cache(0, 8))
     assert logits.shape[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "complaint"),
+    [
+        (torch.zeros(2, 0, dtype=torch.long), "no tokens were given"),
+        (torch.zeros(3, 2, dtype=torch.long), "3 sequences do not fit a cache for 2"),
+        (torch.zeros(2, dtype=torch.long), r"ids have shape \[2\]; \[batch, tokens\] is needed"),
+        (torch.zeros(2, 1, 1, dtype=torch.long), r"ids have shape \[2, 1, 1\]"),
+        (torch.zeros(2, 2), r"a tensor of int64 or int32, not torch\.float32"),
+        (torch.zeros(2, 2, dtype=torch.bool), r"a tensor of int64 or int32, not torch\.bool"),
+        ([[1], [2]], "a tensor of int64 or int32, not list"),
+        (torch.zeros(2, 9, dtype=torch.long), "would hold 9 tokens, the KV cache has room for 8"),
+    ],
+)
+def test_ids_that_do_not_fit_the_cache_are_refused_and_leave_it_alone(
+    ids: Any, complaint: str, reference: Callable[[str], Reference]
+) -> None:
+    model = load_model(reference("llama").directory, Comm.solo())
+    cache = model.new_cache(2, 8)
+    with pytest.raises(ValueError, match=complaint):
+        model(ids, cache)
+    assert cache.lengths == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("max_len", "complaint"),
+    [
+        (257, "max_len 257 is more than the model's context of 256"),
+        (-1, "max_len -1 must be at least 1"),
+        (8.0, r"max_len 8\.0 must be a whole number"),
+    ],
+)
+def test_a_cache_holds_at_most_the_context(
+    max_len: Any, complaint: str, reference: Callable[[str], Reference]
+) -> None:
+    model = load_model(reference("llama").directory, Comm.solo())
+    assert model.new_cache(1, 256).max_len == 256
+    with pytest.raises(ValueError, match=complaint):
+        model.new_cache(1, max_len)
+    with pytest.raises(ValueError, match="batch_size -1 must be at least 0"):
+        model.new_cache(-1, 8)
