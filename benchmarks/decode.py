@@ -44,6 +44,8 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print the stored result and end")
     parser.add_argument("--output", type=Path, help="where to store the result instead")
     options = parser.parse_args()
+    if options.table and not RESULT.exists():
+        parser.error("there is no stored result yet: run without --table first")
     if options.table:
         stored = json.loads(RESULT.read_text())
         rows = [row_from_dict(fields) for fields in stored["rows"]]
