@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bars import bars
 from benchmarks.plan import COMMAND_START, FULL, QUICK
-from benchmarks.report import full_report, gloo_sentences, table
+from benchmarks.report import full_report, gloo_sentences, summary, table
 from benchmarks.rounds import measure
 from benchmarks.rows import Row, row_from_dict
 from benchmarks.sides import PACKAGES
@@ -56,7 +56,7 @@ def main() -> int:
     rows = measure(plan, resolve(MODEL), COMMAND_START, _show)
     print(f"\n{provenance}\ntook {time.monotonic() - COMMAND_START:.0f} s\n")
     found = [bar for bar in bars(rows) if not options.quick or bar.value is not None]
-    print(full_report(rows, found))
+    print("\n".join(summary(rows, found)))
     output = options.output or (None if options.quick else RESULT)
     if output is not None:
         result = {

@@ -52,7 +52,7 @@ QUICK = Plan(
     tries_variants=False,
     deadline=35.0,
     budget=26.0,
-    limit=41.0,
+    limit=39.0,
 )
 
 

@@ -54,6 +54,10 @@ class SideProcess:
         self._answers: queue.Queue[Answer | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
+    def wait_until_ready(self, deadline: float) -> None:
+        """Until imports are done: they would disturb the side whose turn it is."""
+        self._next_answer(deadline)
+
     def ask(self, request: Request, deadline: float) -> Answer:
         """The side's answer within `deadline` seconds, else SideFailed (and the process ends)."""
         if deadline <= 0:
@@ -62,18 +66,22 @@ class SideProcess:
         assert stdin is not None
         if stdin.closed:
             raise SideFailed(f"{self.name} was ended before")
-        try:
+        with contextlib.suppress(OSError):
             stdin.write(encode(request) + "\n")
             stdin.flush()
-            answer = self._answers.get(timeout=deadline)
+        return self._next_answer(deadline)
+
+    def _next_answer(self, deadline: float) -> Answer:
+        try:
+            answer = self._answers.get(timeout=max(deadline, 0.0))
         except queue.Empty:
             self.close(patience=0.0)
             raise SideFailed(f"{self.name} gave no answer within {deadline:.0f} s") from None
-        except OSError:
-            answer = None
         if answer is None:
-            code = self._process.wait(timeout=deadline)
-            raise SideFailed(f"{self.name} ended with exit code {code}: {self._last_words()}")
+            self.close()
+            raise SideFailed(
+                f"{self.name} ended with exit code {self._process.returncode}: {self._last_words()}"
+            )
         if answer.error:
             raise SideFailed(f"{self.name} raised: {answer.error.strip().splitlines()[-1]}")
         return answer

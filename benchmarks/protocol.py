@@ -39,6 +39,9 @@ class Answer:
     error: str = ""
 
 
+READY = Answer(seconds=0.0, settings="ready")
+"""The first answer, unasked: the process has imported what it needs and waits."""
+
 Run = Callable[[Request], Answer]
 
 
@@ -69,6 +72,7 @@ def answer(run: Run, request: Request) -> Answer:
 
 
 def serve(run: Run, source: TextIO = sys.stdin, sink: TextIO = sys.stdout) -> None:
-    """Answer requests until standard input ends."""
+    """Say that imports are done, then answer requests until standard input ends."""
+    print(MARK + encode(READY), file=sink, flush=True)
     for line in source:
         print(MARK + encode(answer(run, decode_request(line))), file=sink, flush=True)

@@ -39,16 +39,20 @@ def gloo_sentences(rows: Sequence[Row]) -> list[str]:
     return sentences
 
 
-def full_report(rows: Sequence[Row], found: Sequence[Bar]) -> str:
-    """Table, what gloo costs, bars, and the settings and failures of each side."""
+def summary(rows: Sequence[Row], found: Sequence[Bar]) -> list[str]:
+    """What gloo costs, bars, and the settings and failures of each side, line by line."""
     settings = sorted({f"{row.side}: {row.settings}" for row in rows if row.settings})
     errors = [
         f"FAILED {row.side} x{row.ranks}, {row.dtype}, batch {row.batch}: {row.error}"
         for row in rows
         if row.error
     ]
-    parts = [table(rows), *gloo_sentences(rows), "", *map(str, found), "", *settings, *errors]
-    return "\n".join(parts)
+    return [*gloo_sentences(rows), "", *map(str, found), "", *settings, *errors]
+
+
+def full_report(rows: Sequence[Row], found: Sequence[Bar]) -> str:
+    """Table and summary."""
+    return "\n".join([table(rows), "", *summary(rows, found)])
 
 
 def _block(chosen: Sequence[Row], rows: Sequence[Row]) -> str:

@@ -49,11 +49,17 @@ def measure(
     processes = {side: side.start(model) for side in plan.sides}
     rows: list[Row] = []
     clock = Clock(plan, time.monotonic() if start is None else start)
+    failures: dict[Side, str] = {}
     try:
+        for side, process in processes.items():
+            try:
+                process.wait_until_ready(clock.deadline)
+            except SideFailed as failure:
+                failures[side] = str(failure)
         for dtype in plan.dtypes:
             for batch, new_tokens in plan.new_tokens.items():
                 contestants = [
-                    Contestant(side, threads, processes[side])
+                    Contestant(side, threads, processes[side], error=failures.get(side, ""))
                     for side in plan.sides
                     for threads in side.threads
                 ]

@@ -20,7 +20,16 @@ from benchmarks.peers.gguf_file import gguf_name, pair_neighbours, write
 from benchmarks.plan import FULL, QUICK
 from benchmarks.process import SideFailed, SideProcess
 from benchmarks.prompts import prompts
-from benchmarks.protocol import MARK, Answer, Request, decode_answer, decode_request, encode, serve
+from benchmarks.protocol import (
+    MARK,
+    READY,
+    Answer,
+    Request,
+    decode_answer,
+    decode_request,
+    encode,
+    serve,
+)
 from benchmarks.report import full_report, gloo_sentences
 from benchmarks.rounds import measure
 from benchmarks.rows import Agreement, Row, find, row_from_dict, speedup
@@ -64,7 +73,8 @@ class TestProtocol:
         serve(
             run, io.StringIO(f"{encode(REQUEST)}\n{encode(replace(REQUEST, new_tokens=5))}"), sink
         )
-        first, second = map(decode_answer, sink.getvalue().splitlines())
+        ready, first, second = map(decode_answer, sink.getvalue().splitlines())
+        assert ready == READY
         assert first is not None
         assert "no room for the cache" in first.error
         assert second == Answer(2.0)
@@ -87,11 +97,11 @@ class TestProcess:
     def test_an_early_end_quotes_the_last_words(self):
         process = SideProcess("absent side", "benchmarks.peers.absent")
         with pytest.raises(SideFailed, match=r"absent side ended with exit code 1: .*No module"):
-            process.ask(REQUEST, deadline=60)
-        process.close()
+            process.wait_until_ready(60)
 
     def test_an_exception_is_passed_on(self, tmp_path: Path):
         process = SideProcess(OURS, "benchmarks.peers.ours", str(tmp_path), "1")
+        process.wait_until_ready(60)
         with pytest.raises(SideFailed, match=f"{OURS} raised: .*Error"):
             process.ask(REQUEST, deadline=60)
         process.close()
