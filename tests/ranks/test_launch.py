@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from labkit.cli import main
 from labkit.ranks.launch import Place, choose_device, comm_from_env, loopback, run_here
 from labkit.ranks.target import Arguments, TargetError, check_call, find_function
 
@@ -33,12 +34,25 @@ def fails_on_one(comm):
         raise ValueError("rank 1 had enough")
     comm.barrier()
 
+class Unspeakable:
+    def __repr__(self):
+        raise ValueError("no words")
+
+def odd_result(comm):
+    return Unspeakable()
+
 def waits_for_ever(comm):
     if comm.rank == 0:
         comm.barrier()
     import time
     time.sleep(600)
 """
+
+
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch) -> None:
+    """What finding a function adds to the path is gone after the test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture
@@ -110,8 +124,39 @@ def test_torchrun_shows_the_traceback_of_the_rank_that_fails(spmd):
     assert "in fails_on_one" in done.stderr
 
 
+@pytest.mark.parametrize("launcher", ["pool", "torchrun"])
+def test_errors_do_not_show_how_the_function_was_called(spmd, launcher):
+    run = torchrun if launcher == "torchrun" else lambda target: labkit("run", target)
+    done = run(f"{spmd}:fails_on_one")
+    assert done.returncode == 1
+    told = done.stderr.partition("ChildFailedError")[0]  # what follows is torchrun's own summary
+    assert 'raise ValueError("rank 1 had enough")' in told
+    assert "launch.py" not in told
+    assert "run_target" not in told
+
+
+@pytest.mark.parametrize("launcher", ["pool", "torchrun"])
+def test_result_without_a_repr_is_shown_as_such(spmd, launcher):
+    run = torchrun if launcher == "torchrun" else lambda target: labkit("run", target)
+    done = run(f"{spmd}:odd_result")
+    assert done.returncode == 0, done.stderr
+    shown = "<Unspeakable object, whose repr raised ValueError: no words>"
+    assert result_lines(done) == [f"rank 0: {shown}", f"rank 1: {shown}"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("command", [["run", "module:function"], ["generate", "Hi"]])
+def test_time_limit_on_the_command_line_is_named(monkeypatch, capsys, command, text):
+    monkeypatch.setattr("labkit.ranks.pool.RankPool.__init__", None)  # no rank is started
+    with pytest.raises(SystemExit) as ended:
+        main([*command, f"--timeout={text}"])
+    assert ended.value.code == 2
+    said = f"argument --timeout: {text} is no time limit; want seconds above 0"
+    assert said in capsys.readouterr().err
+
+
 def test_torchrun_ends_a_rank_that_is_not_done_in_time(spmd):
-    done = torchrun(f"{spmd}:waits_for_ever", "--timeout", "2")
+    done = torchrun(f"{spmd}:waits_for_ever", "--timeout", "8")
     assert done.returncode == 1
     assert "in waits_for_ever" in done.stderr
 

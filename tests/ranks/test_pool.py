@@ -306,6 +306,7 @@ def test_more_ranks_than_cores_by_far_is_warned_about() -> None:
     ("options", "said"),
     [
         ({"timeout": 0}, "timeout of 0; want seconds above 0"),
+        ({"timeout": True}, "timeout of True; want seconds above 0"),
         ({"grace": -1}, "grace of -1"),
         ({"stall_timeout": "3"}, "stall_timeout of '3'"),
         ({"threads_per_rank": 0}, "0 threads per rank"),

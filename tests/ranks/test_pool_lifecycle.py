@@ -23,7 +23,7 @@ from kernels import is_alive, wait_until
 from labkit.ranks import fork_server as forker
 from labkit.ranks.comm import Comm
 from labkit.ranks.fork_server import StartError
-from labkit.ranks.pool import RankPool
+from labkit.ranks.pool import RankPool, run_ranks
 from labkit.ranks.report import RankError
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -188,6 +188,48 @@ def test_no_rank_outlives_a_killed_parent(parent, how: str) -> None:
     os.kill(process.pid, signal.SIGKILL)
     assert all_dead(ranks, 5.0)
     assert is_alive(child)
+
+
+def test_parent_killed_while_the_server_starts_leaves_no_folder(tmp_path: Path) -> None:
+    """The server then finds the request for a pool in its channel, and nobody who sent it."""
+    script = tmp_path / "starts.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, time
+        from labkit.ranks import rank_set
+        def forked(*arguments):
+            print(rank_set.fork_server().process.pid, flush=True)
+            time.sleep(1000)
+        rank_set.RankSet._wait_until_ready = forked
+        from labkit.ranks.pool import RankPool
+        RankPool(1).run(lambda comm: 1)
+        """)
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(
+            os.environ, TMPDIR=str(folder), PYTHONPATH=os.pathsep.join(filter(None, sys.path))
+        ),
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        server = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    assert all_dead([server], 30.0)
+    assert not list(folder.iterdir())
+
+
+def test_folder_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labkit.ranks.rank_set.secrets.token_hex", lambda size: "no/such")
+    with RankPool(1) as own, pytest.raises(StartError, match=r"no temporary folder: .*no/such"):
+        own.run(lambda comm: 1)
+    monkeypatch.undo()
+    assert run_ranks(lambda comm: comm.rank, 1) == [0]
 
 
 def test_control_c_in_a_terminal_stops_the_call_only(tmp_path: Path) -> None:
