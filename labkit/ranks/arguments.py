@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,30 @@ def dumps_call(
                     f"{name} ({type(part).__name__}) cannot be sent to the ranks: {error}"
                 ) from None
         raise TypeError(f"the call cannot be sent to the ranks: {whole}") from None
+
+
+class CallPickler:
+    """Turns calls into bytes, for ranks that remember the sources and the path of earlier ones."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, list[str]] = {}
+        self._path = list(sys.path)
+
+    def dumps(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        number: int | None,
+    ) -> bytes | memoryview:
+        """A call as bytes; what cannot be pickled is refused here, before anything is sent.
+
+        `number`: under which the ranks keep the result; None: they return it.
+        """
+        call = dumps_call(fn, args, kwargs)
+        path = list(sys.path) if sys.path != self._path else None
+        self._path = list(sys.path)
+        return dumps((cell_sources(self._sources), path, number, bytes(call)))
 
 
 def cell_sources(sent: dict[str, list[str]]) -> dict[str, list[str]]:

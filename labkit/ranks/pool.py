@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections import deque
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from labkit.ranks.arguments import cell_sources, dumps_call
+from labkit.ranks.arguments import CallPickler
 from labkit.ranks.call import Call
 from labkit.ranks.fork_server import fork_server
 from labkit.ranks.output import show_output
@@ -82,8 +81,7 @@ class RankPool:
         self._stopping = False
         self._numbers = 0
         self._to_free: deque[int] = deque()
-        self._sources: dict[str, list[str]] = {}
-        self._path: list[str] = []
+        self._pickler = CallPickler()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "ready" if self._ranks else "not started"
@@ -106,7 +104,8 @@ class RankPool:
             on_progress: called as `on_progress(rank, value)` for each `comm.report(value)`.
 
         Raises:
-            RankError: a rank raised, exited or was killed, or the ranks wait for each other.
+            RankError: a rank raised, exited or was killed; the ranks wait for each other, or did
+                not call the same collectives.
             RankTimeout: the call took longer than its timeout.
         """
         __tracebackhide__ = True
@@ -188,7 +187,8 @@ class RankPool:
             self._stopping = False
             seconds = self.timeout if timeout is None else check_seconds("timeout", timeout)
             ranks = self._started()
-            body = self._pack(fn, args, kwargs, number)
+            with sending_to(self):
+                body = self._pickler.dumps(fn, args, kwargs, number)
             try:
                 call = Call(ranks, seconds, self.grace, self.stall_timeout)
                 for ref in self._numbers_to_free():
@@ -226,8 +226,7 @@ class RankPool:
             self._drop_ranks()
         if self._ranks is None:
             self._to_free.clear()
-            self._sources = {}
-            self._path = list(sys.path)
+            self._pickler = CallPickler()
             self._ranks = RankSet(
                 self.size,
                 backend=self._placement.backend,
@@ -240,20 +239,6 @@ class RankPool:
 
     def _numbers_to_free(self) -> list[int]:
         return [self._to_free.popleft() for _ in range(len(self._to_free))]
-
-    def _pack(
-        self,
-        fn: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        number: int | None,
-    ) -> bytes | memoryview:
-        """The call as bytes; what cannot be pickled is refused here, before anything is sent."""
-        with sending_to(self):
-            call = dumps_call(fn, args, kwargs)
-        path = list(sys.path) if sys.path != self._path else None
-        self._path = list(sys.path)
-        return dumps((cell_sources(self._sources), path, number, bytes(call)))
 
 
 def run_ranks(fn: Callable[..., Any], n: int, *args: Any, **kwargs: Any) -> list[Any]:
