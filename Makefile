@@ -58,9 +58,10 @@ setup: $(STAMPS)/packages  ## Python environment, locked packages, the model; co
 	@[ "$$(cat $(STAMPS)/place 2>/dev/null)" = "$$(pwd -P)" ] || { \
 	    printf '\033[1m%s\033[0m\n' "Installing labkit itself, from this folder"; \
 	    $(PY) -m pip install --quiet --no-deps --no-build-isolation -e . && pwd -P >$(STAMPS)/place; }
-	@if [ -e $(STAMPS)/without-model ]; then \
+	@if [ -e $(STAMPS)/without-model ] && ! $(PY) -c 'import sys; from labkit.models.library import is_present; sys.exit(not is_present("$(MODEL)"))'; then \
 	    echo "Going on with the tiny model: $(MODEL) could not be fetched earlier ('make fetch' tries again)."; \
 	else \
+	    rm -f $(STAMPS)/without-model; \
 	    $(PY) -m labkit fetch $(MODEL) || { touch $(STAMPS)/without-model; \
 	        echo "Going on with the tiny model, which ships here. 'make fetch' tries again."; }; \
 	fi
@@ -70,9 +71,10 @@ fetch:  ## try again to fetch the model
 	@$(MAKE) --no-print-directory setup
 
 $(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/python
-	$(SAY) "Installing the packages of requirements.lock (minutes the first time)"
+	$(SAY) "Installing the packages of requirements.lock (the first time 1 to 6 minutes; about 2 GB with a CPU build of torch)"
 	@set -o pipefail; $(PY) -m pip install --progress-bar off -r requirements.lock \
-	    | awk '/Downloading|Installing collected/ { sub(/packages:.*/, "packages"); print; fflush() }'
+	    | awk '/Downloading|Installing collected/ { sub(/packages:.*/, "packages (no more word until they are in)"); print; fflush() }' || { \
+	    echo "pip could not install them, see above. When its index can be reached, run make again: it goes on from here." >&2; exit 1; }
 	@mkdir -p .venv/share/jupyter/lab/settings
 	@printf '%s\n' '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
 	    >.venv/share/jupyter/lab/settings/overrides.json

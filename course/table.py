@@ -55,7 +55,11 @@ class Table:
             )
 
         body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in self._texts())
-        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        caption = (
+            f'<caption style="text-align:left">{html.escape(self.caption)}</caption>'
+            if self.caption
+            else ""
+        )
         head = f"<thead><tr>{line(self.columns, 'th')}</tr></thead>"
         return f"<table>{caption}{head}<tbody>{body}</tbody></table>"
 

@@ -64,6 +64,8 @@ def _seconds(text: str) -> float:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error}: it is not installed here; `labkit doctor` says what to do"
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return text or type(error).__name__
 

@@ -161,6 +161,13 @@ def test_generate_refuses_an_empty_prompt(model_folder, monkeypatch, capsys):
     assert "the prompt is empty" in capsys.readouterr().err
 
 
+def test_generate_refuses_a_prompt_that_is_not_utf8(model_folder, monkeypatch, capsys):
+    monkeypatch.setattr(streaming, "RankPool", NoPool)
+    given = b"caf\xe9".decode(errors="surrogateescape")  # what Python makes of such an argument
+    assert main(["generate", "--model", str(model_folder), given]) == 2
+    assert "not UTF-8 (at character 3)" in capsys.readouterr().err
+
+
 def test_a_model_that_is_not_here_is_replaced_by_tiny(model_folder, monkeypatch, capfd, tmp_path):
     places = {"tiny": model_folder, "smollm2-135m": tmp_path / "nothing"}
     monkeypatch.setattr(library, "model_directory", lambda name: places[name])

@@ -14,6 +14,7 @@ from labkit.models.generate import check_prompts, generate
 from labkit.models.library import ModelNotFoundError, is_present, known_models, resolve
 from labkit.models.llama import load_model
 from labkit.plan.layout import validate
+from labkit.plan.shard import counted
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
 
@@ -86,6 +87,7 @@ def stream(
     _check_sampling(request)
     if request.max_tokens < 1:
         raise ValueError(f"--max-tokens is {request.max_tokens}; it must be at least 1")
+    _check_text(request.prompt)
     tokenizer = checkpoint.load_tokenizer()
     chat = checkpoint.chat_format() if request.chat else None
     prompt_ids = tokenizer.encode(chat.ask(request.prompt) if chat else request.prompt)
@@ -97,7 +99,8 @@ def stream(
     def show(rank: int, token_id: Any) -> None:
         on_text(decoder.push(token_id))
 
-    say(f"{name} over {request.tensor_parallel_size} rank(s), {request.dtype} ...")
+    ranks = counted(request.tensor_parallel_size, "rank")
+    say(f"{name} over {ranks}, {request.dtype} ...")
     with RankPool(request.tensor_parallel_size, timeout=timeout) as pool:
         summary = pool.run(run_rank, request, folder, prompt_ids, on_progress=show)[0]
     on_text(decoder.flush())
@@ -145,6 +148,16 @@ def _find(name: str, say: Callable[[str], None]) -> tuple[str, Path]:
 
 def _sampler(request: Request) -> Sampler:
     return Sampler(request.temperature, request.top_k, request.top_p, request.seed)
+
+
+def _check_text(prompt: str) -> None:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the prompt holds bytes that are not UTF-8 (at character {error.start}): "
+            "give it as UTF-8 text"
+        ) from None
 
 
 def _check_sampling(request: Request) -> None:

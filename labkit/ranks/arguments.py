@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from labkit.ranks.rank_ref import RankRefError
+from labkit.ranks.rank_ref import PoolInRankError, RankRefError
 from labkit.ranks.wire import dumps
 
 
@@ -15,11 +16,10 @@ def dumps_call(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> bytes | memoryview:
     """Pickle a call; TypeError names the function or the argument that cannot be pickled."""
-    if not callable(fn):
-        raise TypeError(f"run and put want a function first, not {fn!r}")
+    check_function(fn, args, kwargs)
     try:
         return dumps((fn, args, kwargs))
-    except RankRefError:
+    except (RankRefError, PoolInRankError):
         raise
     except Exception as whole:
         parts = [("the function", fn), *((f"argument {i}", a) for i, a in enumerate(args, 1))]
@@ -32,6 +32,25 @@ def dumps_call(
                     f"{name} ({type(part).__name__}) cannot be sent to the ranks: {error}"
                 ) from None
         raise TypeError(f"the call cannot be sent to the ranks: {whole}") from None
+
+
+def check_function(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse what no rank could run: no function, a coroutine, arguments that do not fit."""
+    if not callable(fn):
+        raise TypeError(f"run and put want a function first, not {fn!r}")
+    name = getattr(fn, "__name__", "the function")
+    if inspect.iscoroutinefunction(fn):
+        raise TypeError(f"{name} is an async function; ranks call plain ones: use def")
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return
+    try:
+        signature.bind(None, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(
+            f"{name}{signature} is called with a comm first, then your arguments: {error}"
+        ) from None
 
 
 class CallPickler:

@@ -134,7 +134,10 @@ def _run_rank(place: Place, target: str, arguments: Arguments, timeout: float) -
         print(f"[rank {place.rank}] {value}", flush=True)
 
     comm = comm_from_env(timeout=timeout, reporter=report)
-    result = shown(run_target(comm, target, arguments))
+    try:
+        result = shown(run_target(comm, target, arguments))
+    except SystemExit as error:
+        raise RuntimeError(f"rank {place.rank} called sys.exit({error.code!r})") from None
     results: list[Any] = [result]
     if comm.size > 1:
         results = [None] * comm.size

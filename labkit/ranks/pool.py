@@ -22,7 +22,7 @@ from labkit.ranks.placement import (
     environment,
     place,
 )
-from labkit.ranks.rank_ref import RankRef, sending_to
+from labkit.ranks.rank_ref import PoolInRankError, RankRef, sending_to
 from labkit.ranks.rank_set import RankSet
 from labkit.ranks.report import CallStopped, RankError
 from labkit.ranks.wire import Kind, dumps
@@ -82,6 +82,12 @@ class RankPool:
         self._numbers = 0
         self._to_free: deque[int] = deque()
         self._pickler = CallPickler()
+
+    def __reduce__(self) -> Any:
+        raise PoolInRankError(
+            "a RankPool cannot go to the ranks: inside a function that runs on a rank "
+            "use its comm, not the pool"
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "ready" if self._ranks else "not started"

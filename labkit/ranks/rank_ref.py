@@ -18,6 +18,10 @@ class RankRefError(RuntimeError):
     """A RankRef was used where, or when, the ranks do not have what it stands for."""
 
 
+class PoolInRankError(TypeError):
+    """A RankPool was among what goes to the ranks."""
+
+
 class RankRef:
     """Something that each rank keeps: an argument for later calls of the same pool."""
 
@@ -35,6 +39,12 @@ class RankRef:
         """Whether the ranks that keep it are still the pool's ranks."""
         pool, start_id = self._pool(), self._start_id()
         return pool is not None and start_id is not None and pool.start_id is start_id
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{self._made_by!r} lives on the ranks and its .{name} does too: "
+            f"pool.run(lambda comm, x: x.{name}, ref)"
+        )
 
     def __reduce__(self) -> Any:
         pool = _sending.pool
