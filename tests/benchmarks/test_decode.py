@@ -30,6 +30,7 @@ from benchmarks.protocol import (
     encode,
     serve,
 )
+from benchmarks.readme import RESULT, decode_table
 from benchmarks.report import full_report, gloo_sentences
 from benchmarks.rounds import measure
 from benchmarks.rows import Agreement, Row, find, row_from_dict, speedup
@@ -295,3 +296,14 @@ def _small_llama(folder: Path) -> Path:
     save_file(weights, folder / "model.safetensors")
     Tokenizer(models.BPE(vocabulary, [])).save(str(folder / "tokenizer.json"))
     return folder
+
+
+def test_readme_quotes_the_stored_result():
+    result = json.loads(RESULT.read_text())
+    assert decode_table(result) in (RESULT.parents[2] / "README.md").read_text()
+
+
+def test_stored_result_has_every_bar_and_hides_no_miss():
+    result = json.loads(RESULT.read_text())
+    rows = [row_from_dict(fields) for fields in result["rows"]]
+    assert [bar.as_dict() for bar in bars(rows)] == result["bars"]

@@ -17,7 +17,8 @@ import pytest
 import torch
 
 from labkit.ranks.comm import Comm
-from labkit.ranks.pool import RankError, RankPool, RankTimeout
+from labkit.ranks.pool import RankPool
+from labkit.ranks.report import RankError, RankTimeout
 
 SIZE = 3
 SHORT = 3.0  # seconds of a call that hangs
