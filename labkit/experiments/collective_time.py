@@ -40,22 +40,28 @@ def time_all_reduce(
     """On every rank: all-reduce fp32 tensors of the given sizes, which are multiples of 4.
 
     A repeat lasts from a barrier to the end on the slowest rank, so every rank returns the same.
-    The fastest repeat is the one least disturbed by whatever else the machine does.
+    The sizes take turns, after a turn that does not count: what disturbs or warms the machine
+    meets them all. The fastest repeat is the one least disturbed.
     """
+    tensors = [
+        torch.ones(size // 4, dtype=torch.float32, device=comm.device) for size in payload_bytes
+    ]
+    seconds = torch.tensor(
+        [[_one_time(comm, x) for x in tensors] for _ in range(repeats + 1)],
+        dtype=torch.float64,
+        device=comm.device,
+    )
+    fastest = comm.all_reduce(seconds, op="max")[1:].amin(dim=0).tolist()
     return [
-        CollectiveTime(comm.size, size, _fastest(comm, size, repeats)) for size in payload_bytes
+        CollectiveTime(comm.size, size, second)
+        for size, second in zip(payload_bytes, fastest, strict=True)
     ]
 
 
-def _fastest(comm: Comm, size: int, repeats: int) -> float:
-    x = torch.ones(size // 4, dtype=torch.float32, device=comm.device)
-    seconds = torch.empty(repeats, dtype=torch.float64, device=comm.device)
-    comm.all_reduce(x)
-    for repeat in range(repeats):
-        comm.barrier()
-        start = time.perf_counter()
-        comm.all_reduce(x)
-        if x.is_cuda:
-            torch.cuda.synchronize()
-        seconds[repeat] = time.perf_counter() - start
-    return comm.all_reduce(seconds, op="max").min().item()
+def _one_time(comm: Comm, x: torch.Tensor) -> float:
+    comm.barrier()
+    start = time.perf_counter()
+    comm.all_reduce(x, op="max")
+    if x.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
