@@ -19,50 +19,8 @@ from labkit.plan.shard import VocabPartition
 from labkit.ranks.comm import Comm
 
 
-class VocabParallelEmbedding(nn.Module):
-    """Row lookup in a table of which each rank holds a block of rows."""
-
-    def __init__(
-        self,
-        vocab: VocabPartition,
-        hidden_size: int,
-        comm: Comm,
-        *,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str | None = None,
-    ) -> None:
-        super().__init__()
-        self.vocab = vocab
-        self.hidden_size = hidden_size
-        self.comm = comm
-        self.dtype = dtype
-        self.device = torch.device(device or comm.device)
-        self.rows = vocab.rows(comm.rank)
-
-    def load(self, source: WeightSource, name: str) -> None:
-        """Read this rank's real rows of `{name}.weight`; padding rows are zero."""
-        self.weight_VD = _read_rows(self, source, name)
-
-    def forward(self, ids_BT: Tensor) -> Tensor:
-        """ids `[...]` -> embeddings `[..., D]`, whole on every rank.
-
-        A rank looks up the ids in its own rows and contributes zeros for all others.
-
-        Raises:
-            IndexError: an id outside the vocabulary (checked on CPU only: looking costs a GPU
-                a synchronisation).
-        """
-        _refuse_foreign_ids(ids_BT, self.vocab.vocab_size)
-        if self.comm.size == 1:
-            return F.embedding(ids_BT, self.weight_VD)
-        local_ids = ids_BT - self.rows.start
-        is_foreign = (local_ids < 0) | (local_ids >= len(self.rows))
-        x_BTD = F.embedding(local_ids.masked_fill(is_foreign, 0), self.weight_VD)
-        return self.comm.all_reduce(x_BTD.masked_fill_(is_foreign[..., None], 0))
-
-
-class ParallelLMHead(nn.Module):
-    """Logits over the vocabulary, each rank those of its own rows."""
+class _VocabRows(nn.Module):
+    """This rank's block of rows of a `[V, D]` table: what both ends of a decoder hold."""
 
     def __init__(
         self,
@@ -82,9 +40,52 @@ class ParallelLMHead(nn.Module):
         self.rows = vocab.rows(comm.rank)
         self.num_real_rows = len(vocab.real_rows(comm.rank))
 
+    def _read(self, source: WeightSource, name: str) -> Tensor:
+        """This rank's real rows of `{name}.weight`, then zeros for its padding rows."""
+        real = read_part(
+            source,
+            f"{name}.weight",
+            (self.vocab.vocab_size, self.hidden_size),
+            self.vocab.real_rows(self.comm.rank),
+            None,
+            dtype=self.dtype,
+            device=self.device,
+        )
+        num_padding = len(self.rows) - self.num_real_rows
+        return F.pad(real, (0, 0, 0, num_padding)) if num_padding else real
+
+
+class VocabParallelEmbedding(_VocabRows):
+    """Row lookup in a table of which each rank holds a block of rows."""
+
     def load(self, source: WeightSource, name: str) -> None:
         """Read this rank's real rows of `{name}.weight`; padding rows are zero."""
-        self.weight = PackedWeight(_read_rows(self, source, name))
+        self.weight_VD = self._read(source, name)
+
+    def forward(self, ids_BT: Tensor) -> Tensor:
+        """ids `[...]` -> embeddings `[..., D]`, whole on every rank.
+
+        A rank looks up the ids in its own rows and contributes zeros for all others.
+
+        Raises:
+            IndexError: an id outside the vocabulary (checked on CPU only: looking costs a GPU
+                a synchronisation).
+        """
+        _refuse_foreign_ids(ids_BT, self.vocab.vocab_size)
+        if self.comm.size == 1:
+            return F.embedding(ids_BT, self.weight_VD)
+        local_ids = ids_BT - self.rows.start
+        is_foreign = (local_ids < 0) | (local_ids >= len(self.rows))
+        x_BTD = F.embedding(local_ids.masked_fill(is_foreign, 0), self.weight_VD)
+        return self.comm.all_reduce(x_BTD.masked_fill_(is_foreign[..., None], 0))
+
+
+class ParallelLMHead(_VocabRows):
+    """Logits over the vocabulary, each rank those of its own rows."""
+
+    def load(self, source: WeightSource, name: str) -> None:
+        """Read this rank's real rows of `{name}.weight`; padding rows are zero."""
+        self.weight = PackedWeight(self._read(source, name))
 
     def tie(self, embedding: VocabParallelEmbedding) -> None:
         """Use the embedding's table as the head's weight."""
@@ -131,23 +132,6 @@ class ParallelLMHead(nn.Module):
         sums = torch.stack((shifted.exp().sum(dim=-1), at_id.masked_fill(is_foreign, 0)))
         total, target = self.comm.all_reduce(sums)
         return target - total.log()
-
-
-def _read_rows(
-    layer: VocabParallelEmbedding | ParallelLMHead, source: WeightSource, name: str
-) -> Tensor:
-    real_rows = layer.vocab.real_rows(layer.comm.rank)
-    real = read_part(
-        source,
-        f"{name}.weight",
-        (layer.vocab.vocab_size, layer.hidden_size),
-        real_rows,
-        None,
-        dtype=layer.dtype,
-        device=layer.device,
-    )
-    num_padding = len(layer.rows) - len(real_rows)
-    return F.pad(real, (0, 0, 0, num_padding)) if num_padding else real
 
 
 def _refuse_foreign_ids(ids: Tensor, vocab_size: int) -> None:
