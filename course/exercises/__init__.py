@@ -1,0 +1,39 @@
+"""The exercises, one module each; every module defines `EXERCISE`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from course.grading.exercise import Exercise
+
+CHAPTERS: dict[str, tuple[str, ...]] = {
+    "00_start_here": ("all_reduce_by_hand", "mean_of_uneven_parts", "find_the_skipper"),
+    "02_tensor_parallel": (
+        "column_parallel",
+        "row_parallel",
+        "merged_gate_up",
+        "mlp_block",
+        "kv_head_owners",
+        "vocab_ranges",
+        "vocab_argmax",
+        "vocab_log_softmax",
+        "predict_collectives",
+    ),
+}
+"""Chapter -> its exercises, in the order of the notebook."""
+
+
+def names() -> tuple[str, ...]:
+    """Every exercise, in order."""
+    return tuple(name for chapter in CHAPTERS.values() for name in chapter)
+
+
+def load(name: str) -> Exercise:
+    """The exercise called `name`.
+
+    Raises LookupError that lists the exercises there are.
+    """
+    if name not in names():
+        raise LookupError(f"no exercise is called {name!r}; there are {', '.join(names())}")
+    exercise: Exercise = import_module(f"course.exercises.{name}").EXERCISE
+    return exercise
