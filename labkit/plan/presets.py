@@ -58,7 +58,7 @@ def _llama_3_1(
     return name, Preset(name, f"Llama 3.1 {size}", spec, Source(url, _AICONFIGURATOR, _DATE))
 
 
-_SMOLLM2 = Preset(
+_SMOLLM2_135M = Preset(
     "smollm2-135m",
     "SmolLM2 135M",
     ModelSpec(
@@ -76,6 +76,27 @@ _SMOLLM2 = Preset(
     Source(
         "https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct/blob/main/config.json",
         "the file that `labkit fetch smollm2-135m` brings",
+        _DATE,
+    ),
+)
+_SMOLLM2_360M = Preset(
+    "smollm2-360m",
+    "SmolLM2 360M",
+    ModelSpec(
+        model_type="llama",
+        num_layers=32,
+        hidden_size=960,
+        num_heads=15,
+        num_kv_heads=5,
+        head_dim=64,
+        intermediate_size=2560,
+        vocab_size=49152,
+        tie_word_embeddings=True,
+        dtype="bfloat16",
+    ),
+    Source(
+        "https://huggingface.co/HuggingFaceTB/SmolLM2-360M/blob/main/config.json",
+        "a stored copy of that page",
         _DATE,
     ),
 )
@@ -145,7 +166,8 @@ _QWEN_2_5_72B = Preset(
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "smollm2-135m": _SMOLLM2,
+        "smollm2-135m": _SMOLLM2_135M,
+        "smollm2-360m": _SMOLLM2_360M,
         "qwen2.5-0.5b": _QWEN_2_5_HALF_B,
         "llama-2-7b": _LLAMA_2_7B,
         **dict(
@@ -158,4 +180,5 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         **dict([_llama_3_1("405B", layers=126, hidden=16384, heads=128, intermediate=53248)]),
     }
 )
-"""Rising in size. `llama-2-7b` has as many KV heads as query heads; the others share KV heads."""
+"""Rising in size. `llama-2-7b` has as many KV heads as query heads, the others fewer; at TP 5
+`smollm2-360m` is the one whose vocabulary needs padding rows."""

@@ -10,6 +10,7 @@ from labkit.plan.presets import PRESETS
 # Parameters, from the safetensors metadata that each model's page on huggingface.co shows.
 PUBLISHED_PARAMETERS = {
     "smollm2-135m": 134_515_008,
+    "smollm2-360m": 361_821_120,
     "qwen2.5-0.5b": 494_032_768,
     "llama-2-7b": 6_738_415_616,
     "llama-3.1-8b": 8_030_261_248,
