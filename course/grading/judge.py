@@ -1,0 +1,103 @@
+"""An exercise's cases run and judged, one verdict each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course.grading.case_run import JudgePools, run
+from course.grading.diagnosis import Diagnosis, diagnose
+from course.grading.exercise import Case, Exercise
+from course.grading.function_bytes import FunctionProblem, pack_function
+
+VISIBLE_SEED = 0
+"""Of the cases that a notebook shows: the same for everybody, and for the grader."""
+HIDDEN_SEED = 1
+MAX_HANGS = 2
+"""Cases of one exercise that may run into their deadline before the rest is not tried."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One case, judged. key and message are "" when it passed.
+
+    printed: what the ranks printed during the call, each line with its rank.
+    """
+
+    exercise: str
+    case: str
+    hidden: bool
+    passed: bool
+    key: str
+    message: str
+    weight: int
+    printed: str = ""
+
+
+def judge(
+    exercise: Exercise,
+    function: Any,
+    *,
+    hidden: bool = False,
+    seed: int = HIDDEN_SEED,
+    pools: JudgePools | None = None,
+) -> tuple[Verdict, ...]:
+    """A verdict for each case: the visible ones, and with `hidden` the hidden ones after them.
+
+    Args:
+        function: the student's function, or its bytes from `pack_function`. It is called on ranks
+            only; bytes are not even loaded here.
+        seed: of the hidden cases. The visible ones always have VISIBLE_SEED.
+        pools: where to run; None: ranks of its own, ended afterwards.
+    """
+    cases = [(case, False) for case in exercise.visible(VISIBLE_SEED)]
+    if hidden:
+        cases += [(case, True) for case in exercise.hidden(seed)]
+    try:
+        packed = function if isinstance(function, bytes) else pack_function(function)
+    except FunctionProblem as problem:
+        found = Diagnosis(problem.key, problem.text)
+        return tuple(_verdict(exercise, case, is_hidden, found) for case, is_hidden in cases)
+    if pools is None:
+        with JudgePools() as own:
+            return _judge(exercise, cases, packed, own)
+    return _judge(exercise, cases, packed, pools)
+
+
+def points(exercise: Exercise, verdicts: Sequence[Verdict]) -> float:
+    """Points earned: the exercise's points, shared out over the verdicts by weight."""
+    total = sum(verdict.weight for verdict in verdicts)
+    earned = sum(verdict.weight for verdict in verdicts if verdict.passed)
+    return round(exercise.points * earned / total, 2) if total else 0.0
+
+
+def _judge(
+    exercise: Exercise, cases: Sequence[tuple[Case, bool]], packed: bytes, pools: JudgePools
+) -> tuple[Verdict, ...]:
+    verdicts: list[Verdict] = []
+    for case, is_hidden in cases:
+        hangs = sum(verdict.key == "hangs" for verdict in verdicts)
+        if hangs >= MAX_HANGS:
+            told = f"not tried: {hangs} cases before it did not end"
+            verdicts.append(_verdict(exercise, case, is_hidden, Diagnosis("hangs", told)))
+            continue
+        outcome, printed = run(case, packed, exercise.parameters, exercise.timeout, pools)
+        found = diagnose(case, outcome, exercise.tolerance)
+        verdicts.append(_verdict(exercise, case, is_hidden, found, printed))
+    return tuple(verdicts)
+
+
+def _verdict(
+    exercise: Exercise, case: Case, is_hidden: bool, found: Diagnosis | None, printed: str = ""
+) -> Verdict:
+    return Verdict(
+        exercise=exercise.name,
+        case=case.name,
+        hidden=is_hidden,
+        passed=found is None,
+        key="" if found is None else found.key,
+        message="" if found is None else found.message,
+        weight=case.weight,
+        printed=printed,
+    )
