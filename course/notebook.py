@@ -12,6 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.bootstrap import repository, write_bootstrap
+from course.widgets.twin import WIDGET_VIEW
 
 CHECK_TAG = "nbval-check-output"
 """A cell so tagged prints the same on every machine, and CI compares it."""
@@ -35,7 +36,10 @@ def run(notebook: NotebookNode, folder: Path, cell_timeout: float = 300.0) -> No
 
 
 def tidy(notebook: NotebookNode) -> NotebookNode:
-    """Drops widget state and this machine's versions; joins the pieces of each output stream."""
+    """Drops widgets, their state and this machine's versions; joins the pieces of each stream.
+
+    A widget's output is nothing without its kernel: its static twin, the output before it, stays.
+    """
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -44,8 +48,12 @@ def tidy(notebook: NotebookNode) -> NotebookNode:
     )
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = _joined_streams(cell.outputs)
+            cell.outputs = _joined_streams([o for o in cell.outputs if not _is_widget(o)])
     return notebook
+
+
+def _is_widget(output: NotebookNode) -> bool:
+    return set(output.get("data", {})) == {WIDGET_VIEW}
 
 
 def _joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:

@@ -1,0 +1,5 @@
+"""The shell around every lesson: gist, guide, map, trade-offs, pitfalls, questions, quiz."""
+
+from course.shell.page import Page
+
+__all__ = ["Page"]
