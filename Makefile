@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 $(shell $(PY) -c '' 2>/dev/null || rm -f $(STAMPS)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test setup fetch lint soak notebooks lock clean
+.PHONY: help lab test setup fetch lint soak notebooks exercises lock clean
 
 help:  ## list the targets
 	@echo "make TARGET, where TARGET is one of:"
@@ -47,6 +47,9 @@ soak: setup  ## repeat what should never fail, for minutes
 
 notebooks: setup  ## run every notebook again and save it (outputs in, widget state out)
 	@$(PY) -m course.notebook notebooks/*.ipynb tests/notebooks/*.ipynb
+
+exercises: setup  ## make exercises/ from solutions/ (solution bodies become stubs)
+	@$(PY) -m course.grading.release solutions/*.ipynb
 
 lock: setup  ## resolve requirements.lock again from pyproject.toml (needs uv)
 	@$(PY) -m pip install --quiet uv
