@@ -1,0 +1,129 @@
+"""Exercise: the mean of numbers that lie on several ranks, not equally many on each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from course.exercises.outcome_signs import right_on_one_rank_only
+from course.grading.exercise import Case, Exercise, Mistake
+
+
+def _case(name: str, lengths: Sequence[int], seed: int) -> Case:
+    random = torch.Generator().manual_seed(seed)
+    parts = [
+        torch.randint(1, 100, (length,), generator=random).double() + 100 * rank
+        for rank, length in enumerate(lengths)
+    ]
+
+    def arguments(rank: int) -> Mapping[str, Tensor]:
+        return {"x": parts[rank].clone()}
+
+    def expected(rank: int) -> Tensor:
+        return torch.cat(parts).mean()
+
+    return Case(name, len(parts), arguments, expected, _mistakes(parts))
+
+
+def _mistakes(parts: list[Tensor]) -> tuple[Mistake, ...]:
+    """What goes wrong with `parts`, one tensor `[n]` a rank."""
+    size = len(parts)
+    total, count = torch.cat(parts).sum(), sum(len(part) for part in parts)
+    return (
+        Mistake(
+            "other-collectives",
+            "the numbers took another way than an all-reduce. One all-reduce (or two) is enough "
+            "here, and its cost does not grow with the number of ranks as a gather's does",
+            shows=lambda outcome: any(
+                event.op != "all_reduce" for trace in outcome.traces for event in trace
+            ),
+        ),
+        Mistake(
+            "too-many-all-reduces",
+            "more than two all-reduces. Each one makes all ranks meet; numbers that are ready at "
+            "the same time can travel in the same one",
+            shows=lambda outcome: any(trace.count("all_reduce") > 2 for trace in outcome.traces),
+        ),
+        Mistake(
+            "missing-reduce",
+            "each rank returns the mean of its own part, as if there were no other ranks",
+            returns=lambda rank: parts[rank].mean(),
+        ),
+        Mistake(
+            "mean-of-means",
+            "the ranks' means were averaged. A rank with few numbers then counts as much as a rank "
+            "with many, and a rank with none has no mean at all",
+            returns=lambda rank: torch.stack([part.mean() for part in parts]).mean(),
+        ),
+        Mistake(
+            "own-count",
+            "the sum runs over all ranks, but it is divided by the number of values on this rank",
+            returns=lambda rank: total / len(parts[rank]),
+        ),
+        Mistake(
+            "own-sum",
+            "the number of values is counted over all ranks, but the sum above it is this "
+            "rank's alone",
+            returns=lambda rank: parts[rank].sum() / count,
+        ),
+        Mistake(
+            "equal-parts-assumed",
+            "the sum is divided by this rank's number of values times the number of ranks, "
+            "as if every rank held equally many",
+            returns=lambda rank: total / (len(parts[rank]) * size),
+        ),
+        Mistake(
+            "divided-by-ranks",
+            "the sum over all ranks is divided by the number of ranks, not of values",
+            returns=lambda rank: total / size,
+        ),
+        Mistake(
+            "sum-instead-of-mean",
+            "this is the sum over all ranks; nothing divides it",
+            returns=lambda rank: total,
+        ),
+        Mistake(
+            "averaged-twice",
+            'the sum went through op="avg", which divides by the number of ranks, while the number '
+            "of values was summed",
+            returns=lambda rank: total / size / count,
+        ),
+        Mistake(
+            "only-one-rank",
+            "one rank has the mean and the others return something else. After an all-reduce every "
+            "rank can finish the work",
+            shows=right_on_one_rank_only(total / count),
+        ),
+    )
+
+
+def visible(seed: int) -> tuple[Case, ...]:
+    return (
+        _case("two ranks, 2 and 5 numbers", (2, 5), seed),
+        _case("four ranks, 1, 4, 2 and 6 numbers", (1, 4, 2, 6), seed + 1),
+        _case("three ranks, one of them without any number", (3, 0, 4), seed + 2),
+        _case("one rank, 3 numbers", (3,), seed + 3),
+    )
+
+
+def hidden(seed: int) -> tuple[Case, ...]:
+    return (
+        _case("three ranks, 7, 1 and 2 numbers", (7, 1, 2), seed),
+        _case("four ranks, 5, 3, 0 and 9 numbers", (5, 3, 0, 9), seed + 1),
+        _case("three ranks, only the last has a number", (0, 0, 1), seed + 2),
+        _case("two ranks, the first has none", (0, 6), seed + 3),
+    )
+
+
+EXERCISE = Exercise(
+    name="mean_of_uneven_parts",
+    chapter="00_start_here",
+    title="The mean of uneven parts",
+    function="global_mean",
+    parameters=("comm", "x"),
+    points=10,
+    visible=visible,
+    hidden=hidden,
+)
