@@ -1,0 +1,67 @@
+"""What the tensor parallel exercises share: seeded inputs, equal slices, and reading an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course.grading.exercise import Mistake, Outcome
+from labkit.plan.shard import partition_columns
+
+Returns = Callable[[int], Any]
+
+
+def normal(seed: int, *shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """float64 tensors of these shapes, standard normal; the same seed gives the same values."""
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
+
+
+def slices(size: int, ranks: int) -> tuple[slice, ...]:
+    """`size` indices in equal contiguous slices, rank by rank.
+
+    Raises:
+        PartitionError (a ValueError): `size` does not divide by `ranks`.
+    """
+    return tuple(slice(part.start, part.stop) for part in partition_columns(size, ranks))
+
+
+def on_every_rank(value: Any) -> Returns:
+    """A function that returned `value` whatever the rank."""
+    return lambda rank: value
+
+
+def mistakes(
+    messages: Mapping[str, str],
+    returned: Iterable[tuple[str, Returns]],
+    shown: Iterable[tuple[str, Callable[[Outcome], bool]]] = (),
+) -> tuple[Mistake, ...]:
+    """One Mistake for each (key, what it returns) and (key, what shows it), in this order.
+
+    A key may come more than once: several ways to write the same mistake.
+    """
+    return (
+        *(Mistake(key, messages[key], returns=returns) for key, returns in returned),
+        *(Mistake(key, messages[key], shows=shows) for key, shows in shown),
+    )
+
+
+def all_have_shape(outcome: Outcome, shape: Iterable[int]) -> bool:
+    """Whether every rank returned a tensor of this shape."""
+    wanted = torch.Size(shape)
+    return bool(outcome.returned) and all(
+        isinstance(value, Tensor) and value.shape == wanted for value in outcome.returned
+    )
+
+
+def count(outcome: Outcome, op: str | None = None) -> int:
+    """How many operations called `op` (None: of any kind) the ranks made, the most of any rank."""
+    return max((trace.count(op) for trace in outcome.traces), default=0)
+
+
+def passed_shapes(outcome: Outcome, op: str) -> set[tuple[int, ...]]:
+    """The shapes of the tensors that any rank passed to `op`."""
+    return {event.shape for trace in outcome.traces for event in trace if event.op == op}
