@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from labkit.plan.layout import legal_tensor_parallel_sizes, validate
 from labkit.plan.model import ModelSpec
@@ -154,12 +155,15 @@ def nearest_legal_sizes(
     spec: ModelSpec, tp: int, *, allow_uneven_heads: bool = False
 ) -> tuple[int, ...]:
     """The largest legal TP up to `tp` and the smallest from it on; one number if `tp` is legal."""
-    legal = legal_tensor_parallel_sizes(
-        spec, limit=spec.num_heads, allow_uneven_heads=allow_uneven_heads
-    )
+    legal = _legal_sizes(spec, allow_uneven_heads)
     below = [size for size in legal if size <= tp][-1:]
     above = [size for size in legal if size >= tp][:1]
     return tuple(sorted({*below, *above}))
+
+
+@lru_cache(maxsize=64)
+def _legal_sizes(spec: ModelSpec, allow_uneven_heads: bool) -> tuple[int, ...]:
+    return legal_tensor_parallel_sizes(spec, spec.num_heads, allow_uneven_heads)
 
 
 def _elements(

@@ -1,0 +1,137 @@
+const PATIENCE_MS = 1000; // how long Python may take before the page says that it is waiting
+
+function render({ model, el }) {
+  prepare(el, "labkit-explorer");
+  const verdict = element("div", { className: "labkit-verdict", role: "status" });
+  const waiting = element("p", { className: "labkit-waiting", role: "status", hidden: true });
+  const hint = element("p", { className: "labkit-hint" });
+  const figure = element("div", { className: "labkit-scroll" });
+  const sentences = element("ul");
+  const origin = element("p", { className: "labkit-hint" });
+  let timer;
+
+  const choose = (changed) => {
+    model.set("choice", { ...model.get("choice"), ...changed });
+    model.save_changes();
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      waiting.textContent =
+        "Python has not answered yet: it is busy with another cell, or its kernel has stopped. " +
+        "The figure below is the last answer.";
+      waiting.hidden = false;
+    }, PATIENCE_MS);
+  };
+  const controls = model.get("controls").map((control) => makeControl(control, choose));
+  const showChoice = () => {
+    for (const { name, show } of controls) show(model.get("choice")[name]);
+  };
+  const showAnswer = () => {
+    clearTimeout(timer);
+    waiting.hidden = true;
+    const view = model.get("view");
+    verdict.classList.toggle("labkit-bad", !view.is_good);
+    verdict.replaceChildren(
+      element("strong", {}, `${view.is_good ? "✓" : "✗"} ${view.headline}`),
+      ...(view.reasons.length ? [list(view.reasons)] : []),
+      ...view.jumps.map((jump) => jumpButton(jump, choose, controls)),
+    );
+    hint.textContent = view.hint;
+    figure.replaceChildren(...(view.rows.length ? [drawTable(view), drawLegend(view)] : []));
+    sentences.replaceChildren(...list(view.sentences).children);
+    origin.textContent = view.origin;
+  };
+
+  const panel = element("div", { className: "labkit-controls" });
+  panel.append(...controls.map((control) => control.box));
+  el.append(panel, hint, waiting, verdict, figure, sentences, origin);
+  model.on("change:choice", showChoice);
+  model.on("change:view", showAnswer);
+  showChoice();
+  showAnswer();
+  replaceTwin(el);
+  return () => {
+    clearTimeout(timer);
+    model.off("change:choice", showChoice);
+    model.off("change:view", showAnswer);
+  };
+}
+
+/** A labelled control: its box, the input inside, and how to show an index. */
+function makeControl({ name, label, kind, options }, choose) {
+  if (kind === "menu") {
+    const input = element("select");
+    input.append(...options.map((text, i) => element("option", { value: i }, text)));
+    input.addEventListener("change", () => choose({ [name]: Number(input.value) }));
+    const box = element("label", {}, element("span", {}, label), input);
+    return { name, input, box, show: (index) => (input.value = index) };
+  }
+  if (kind === "tick") {
+    const input = element("input", { type: "checkbox" });
+    input.addEventListener("change", () => choose({ [name]: Number(input.checked) }));
+    const box = element("label", {}, input, element("span", {}, label));
+    return { name, input, box, show: (index) => (input.checked = index === 1) };
+  }
+  const input = element("input", { type: "range", min: 0, max: options.length - 1, step: 1 });
+  const output = element("output");
+  input.addEventListener("input", () => choose({ [name]: Number(input.value) }));
+  const show = (index) => {
+    input.value = index;
+    input.setAttribute("aria-valuetext", options[index]);
+    output.textContent = options[index];
+  };
+  return { name, input, box: element("label", {}, element("span", {}, label), input, output), show };
+}
+
+function jumpButton({ text, choice }, choose, controls) {
+  const button = element("button", { type: "button" }, text);
+  button.addEventListener("click", () => {
+    choose(choice);
+    controls.find(({ name }) => name in choice)?.input.focus();
+  });
+  return button;
+}
+
+function list(lines) {
+  return element("ul", {}, ...lines.map((line) => element("li", {}, line)));
+}
+
+function drawTable({ caption, columns, rows }) {
+  const heads = columns.map(([heading, below]) =>
+    element("th", { scope: "col" }, heading, element("small", {}, below)),
+  );
+  const body = rows.map(([name, cells]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map(drawCell)),
+  );
+  const table = element(
+    "table",
+    { className: "labkit-figure" },
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, element("td"), ...heads)),
+    element("tbody", {}, ...body),
+  );
+  table.style.minWidth = `${6 + 5.5 * columns.length}em`;
+  return table;
+}
+
+function drawCell({ text, bars, note }) {
+  const words = element("span", { className: "labkit-words" }, text);
+  if (note) words.append(" ", element("small", {}, note));
+  if (!bars.length) return element("td", {}, words);
+  const track = element("span", { className: "labkit-track", "aria-hidden": "true" });
+  for (const bar of bars) {
+    const part = element("span", { className: `labkit-bar labkit-look-${bar.look}` });
+    part.style.left = `${bar.left}%`;
+    part.style.width = `${bar.width}%`;
+    track.append(part);
+  }
+  return element("td", {}, words, track);
+}
+
+function drawLegend({ legend }) {
+  const entries = legend.map(([look, name]) =>
+    element("span", {}, element("i", { className: `labkit-look-${look}` }), name),
+  );
+  return element("p", { className: "labkit-legend" }, ...entries);
+}
+
+export default { render };
