@@ -37,9 +37,8 @@ MESSAGES = {
     "sums of the same output.",
     "cut-inputs": "The weight was cut along its input features. That gives each rank partial sums "
     "of all outputs, and here these partial sums stand side by side.",
-    "summed-not-gathered": "The output came together by a sum over the ranks. The numbers are "
-    "right, but each rank sent a tensor as wide as the whole output: columns that are finished "
-    "need no addition.",
+    "summed-not-gathered": "The output came together by a sum over the ranks, so each rank sent a "
+    "tensor as wide as the whole output. Columns that are finished need no addition.",
     "computes-everything": "Every rank multiplied by the whole weight and nothing was sent: the "
     "work was repeated on every rank, not divided.",
     "gathers-the-weight": "The ranks collected the slices of the weight, and then each did the "

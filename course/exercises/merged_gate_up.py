@@ -51,7 +51,7 @@ def _wrong(weight: Tensor, rank: int, tp: int) -> Iterator[tuple[str, Tensor]]:
     yield "different-slices", torch.cat((gate[mine], up[places[tp - 1 - rank]]))
     yield "joined-side-by-side", torch.cat((gate[mine], up[mine]), dim=1)
     yield "stacked", torch.stack((gate[mine], up[mine]))
-    if tp > 1 and weight.shape[1] % tp == 0:
+    if weight.shape[1] % tp == 0:
         columns = slices(weight.shape[1], tp)[rank]
         yield "cut-columns", weight[:, columns]
         yield "cut-columns", torch.cat((gate[:, columns], up[:, columns]), dim=1)
@@ -93,7 +93,7 @@ def _visible(seed: int) -> tuple[Case, ...]:
 
 def _hidden(seed: int) -> tuple[Case, ...]:
     return (
-        _case(seed, 0, 1, 3, 5),
+        _case(seed, 1, 4, 20, 4),
         _case(seed + 1, 1, 2, 10, 4),
         _case(seed + 2, 0, 3, 6, 9),
         _case(seed + 2, 2, 3, 6, 9),

@@ -65,6 +65,7 @@ def _returned(ranks: int, weights: tuple[Tensor, ...]) -> Iterator[tuple[str, Re
     for activation in (torch.sigmoid, F.relu, F.gelu, _gelu_tanh, torch.tanh):
         yield "other-activation", on_every_rank(F.linear(activation(g) * u, down))
     yield "activation-at-the-end", on_every_rank(F.silu(F.linear(g * u, down)))
+    yield "activation-at-the-end", on_every_rank(F.silu(right))
     if ranks == 1:
         return
     hidden = F.silu(g) * u
@@ -96,7 +97,6 @@ def _returned(ranks: int, weights: tuple[Tensor, ...]) -> Iterator[tuple[str, Re
     ungated = [F.linear((g * u)[..., mine], down[:, mine]) for mine in places]
     yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in ungated))
     yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in parts))
-    yield "activation-at-the-end", on_every_rank(F.silu(right))
     if x.shape[-1] % ranks == 0:
         yield "activation-on-partial-sums", on_every_rank(_sum(_cut_by_inputs(ranks, weights)))
 
