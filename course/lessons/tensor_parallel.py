@@ -55,7 +55,7 @@ MAP = LessonMap(
         ),
         Node(
             "o-proj",
-            "Output projection, row parallel",
+            "O projection, row parallel",
             "Cut by input, where the heads' outputs already lie. Each rank gets a partial sum of "
             "every output.",
             (1, 1),
