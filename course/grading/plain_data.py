@@ -17,6 +17,8 @@ MAX_TENSOR_BYTES = 64 << 20
 MAX_ITEMS = 100_000
 """In all lists, tuples, sets and dicts of one value together."""
 MAX_DEPTH = 20
+MAX_BITS = 1000
+"""Of a whole number."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +45,29 @@ class _Copier:
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if value is None or kind in (bool, int, float, complex, str, bytes, range):
+        if value is None or kind in (bool, float, complex, range):
             return value
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, numpy.generic):
             return self.copy(value.item(), depth + 1) if depth < MAX_DEPTH else Foreign(named(kind))
-        for scalar in (int, float, complex, str, bytes):
+        for scalar in (int, float, complex):
             if isinstance(value, scalar):
-                return _base_value(scalar, value)
+                number = scalar.__add__(value, scalar(0))  # of a subclass, without its overrides
+                is_huge = scalar is int and number.bit_length() > MAX_BITS
+                return Foreign("a huge whole number") if is_huge else number
+        for text in (str, bytes):
+            if isinstance(value, text):
+                return self._text(text, value)
         for container in (list, tuple, dict, set, frozenset):
             if isinstance(value, container):
                 return self._container(container, value, depth)
         return Foreign(named(kind))
+
+    def _text(self, kind: type[Any], value: Any) -> Any:
+        if kind.__len__(value) > MAX_ITEMS:
+            return Foreign(f"a {kind.__name__} of more than {MAX_ITEMS} characters")
+        return kind.__add__(value, kind())
 
     def _tensor(self, value: Tensor) -> Tensor | Foreign:
         if type(value) not in (Tensor, torch.nn.Parameter):
@@ -86,15 +98,6 @@ class _Copier:
         if kind in (set, frozenset) and any(isinstance(i, Tensor | Foreign) for i in items):
             return Foreign("a set with unusual members")
         return kind(items)
-
-
-def _base_value(kind: type[Any], value: Any) -> Any:
-    """The value of a subclass, without its overrides."""
-    if kind is str:
-        return str.__str__(value) if type(value) is str else "".join(str.__iter__(value))
-    if kind is bytes:
-        return bytes(bytes.__iter__(value))
-    return kind.__add__(value, kind(0))
 
 
 def named(kind: type[Any]) -> str:

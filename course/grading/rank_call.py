@@ -12,7 +12,7 @@ from typing import Any
 
 from course.grading.comparison import difference
 from course.grading.function_bytes import FunctionProblem, load_function
-from course.grading.plain_data import plain
+from course.grading.plain_data import Foreign, named, plain
 from labkit.ranks.comm import Comm
 from labkit.ranks.stack import user_frames
 from labkit.ranks.trace import TracedComm
@@ -68,7 +68,14 @@ def run_case(
         raise _in_plain_text(error) from None
     after = {name: plain(value, device) for name, value in mine.items()}
     changed = [name for name in before if difference(before[name], after[name], 0.0)]
-    return CallRecord(plain(returned, device), traced.trace, tuple(changed))
+    return CallRecord(_as_plain_data(returned, device), traced.trace, tuple(changed))
+
+
+def _as_plain_data(returned: Any, device: str) -> Any:
+    try:
+        return plain(returned, device)
+    except Exception as error:
+        return Foreign(f"{named(type(returned))} that cannot be read ({type(error).__name__})")
 
 
 def _check_signature(
