@@ -67,11 +67,10 @@ class Curve:
     def at(self, t: float) -> Point:
         """The point at 0 <= t <= 1."""
         s = 1 - t
-        weights = (s**3, 3 * s * s * t, 3 * s * t * t, t**3)
-        corners = (self.start, self.control_1, self.control_2, self.end)
-        x = sum(w * c[0] for w, c in zip(weights, corners, strict=True))
-        y = sum(w * c[1] for w, c in zip(weights, corners, strict=True))
-        return x, y
+        a, b, c, d = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
+        (x0, y0), (x1, y1) = self.start, self.control_1
+        (x2, y2), (x3, y3) = self.control_2, self.end
+        return a * x0 + b * x1 + c * x2 + d * x3, a * y0 + b * y1 + c * y2 + d * y3
 
     def points(self) -> list[Point]:
         """Points along the curve, both ends among them."""
@@ -123,7 +122,8 @@ def between(source: Rect, target: Rect, others: Sequence[Rect], offset: float = 
 def collisions(curve: Curve, boxes: Sequence[Rect]) -> int:
     """How many points of a curve come too close to any of the boxes."""
     near = [rect.grown(CLEARANCE) for rect in boxes]
-    return sum(rect.contains(point) for rect in near for point in curve.points())
+    points = curve.points()
+    return sum(rect.contains(point) for rect in near for point in points)
 
 
 def loop(rect: Rect) -> Curve:

@@ -37,26 +37,27 @@ def place_labels(
     titles: Sequence[str], curves: Sequence[Curve], boxes: Sequence[Rect]
 ) -> tuple[list[Label], bool]:
     """A label for each curve, and whether all of them found free room."""
+    choices = [list(_candidates(t, c)) for t, c in zip(titles, curves, strict=True)]
+    places = [_corners([label.rect for label, _ in options]) for options in choices]
+    tastes = [np.array([taste for _, taste in options]) for options in choices]
     tracks = np.array([curve.points() for curve in curves]).reshape(-1, 2)
-    candidates = [list(_candidates(t, c)) for t, c in zip(titles, curves, strict=True)]
+    fixed = [
+        10 * _covered(place, _corners(boxes), margin=4) + 100 * _crossed(place, tracks, margin=2)
+        for place in places
+    ]
+    chosen: dict[int, int] = {}
+
+    def crowding(index: int) -> NDArray[np.float64]:
+        others = [places[i][pick] for i, pick in chosen.items() if i != index]
+        return 10 * _covered(places[index], np.array(others).reshape(-1, 4), margin=3)
+
     order = sorted(range(len(curves)), key=lambda i: _length(curves[i]))
-    fixed = [[_fixed_cost(c, boxes, tracks) for c in choices] for choices in candidates]
-    placed: dict[int, Label] = {}
     for _ in range(ROUNDS):
         for index in order:
-            others = [label.rect for i, label in placed.items() if i != index]
-            costs = [
-                price + taste + _crowding(label.rect, others)
-                for (label, taste), price in zip(candidates[index], fixed[index], strict=True)
-            ]
-            placed[index] = candidates[index][costs.index(min(costs))][0]
-    labels = [placed[index] for index in range(len(curves))]
-    is_clear = all(
-        not _fixed_cost((label, 0.0), boxes, tracks)
-        and not _crowding(label.rect, [v.rect for v in labels if v is not label])
-        for label in labels
-    )
-    return labels, is_clear
+            cost = fixed[index] + tastes[index] + crowding(index)
+            chosen[index] = int(np.argmin(cost))
+    is_clear = all((fixed[index] + crowding(index))[pick] == 0 for index, pick in chosen.items())
+    return [choices[index][chosen[index]][0] for index in range(len(curves))], is_clear
 
 
 def _candidates(title: str, curve: Curve) -> Iterator[tuple[Label, float]]:
@@ -75,18 +76,27 @@ def _candidates(title: str, curve: Curve) -> Iterator[tuple[Label, float]]:
                     yield Label(rect, lines), taste
 
 
-def _fixed_cost(
-    choice: tuple[Label, float], boxes: Sequence[Rect], tracks: NDArray[np.float64]
-) -> float:
-    covered = sum(choice[0].rect.grown(4).overlap(box) for box in boxes)
-    near = choice[0].rect.grown(2)
-    x, y = tracks.T
-    inside = (x >= near.left) & (x <= near.right) & (y >= near.top) & (y <= near.bottom)
-    return 10 * covered + 100 * int(inside.sum())
+def _corners(rects: Sequence[Rect]) -> NDArray[np.float64]:
+    """Left, top, right, bottom of each rectangle, [n, 4]."""
+    return np.array([(r.left, r.top, r.right, r.bottom) for r in rects]).reshape(-1, 4)
 
 
-def _crowding(rect: Rect, others: Sequence[Rect]) -> float:
-    return 10 * sum(rect.grown(3).overlap(other) for other in others)
+def _covered(
+    rects: NDArray[np.float64], others: NDArray[np.float64], margin: float
+) -> NDArray[np.float64]:
+    """For each of `rects`, grown by `margin`: the area it shares with all the others. [n]"""
+    upper = np.minimum(rects[:, None, 2:] + margin, others[None, :, 2:])
+    lower = np.maximum(rects[:, None, :2] - margin, others[None, :, :2])
+    return np.prod(np.maximum(upper - lower, 0), axis=2).sum(axis=1)
+
+
+def _crossed(
+    rects: NDArray[np.float64], points: NDArray[np.float64], margin: float
+) -> NDArray[np.float64]:
+    """For each of `rects`, grown by `margin`: how many of the points lie in it. [n]"""
+    above = points[None] >= rects[:, None, :2] - margin
+    below = points[None] <= rects[:, None, 2:] + margin
+    return (above & below).all(axis=2).sum(axis=1).astype(float)
 
 
 def _length(curve: Curve) -> float:

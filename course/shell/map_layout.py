@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 
 from course.lessons.content import LessonMap
 from course.shell.map_curves import Curve, Rect, between, collisions, loop
@@ -19,8 +19,9 @@ NODE_TEXT, NODE_LINE = 13.0, 17.0
 PADDING = 9.0
 MIN_NODE_WIDTH = 140.0
 MARGIN = 8.0
-GAPS = ((92.0, 56.0), (104.0, 72.0), (116.0, 88.0), (132.0, 104.0), (150.0, 124.0))
-"""Space between columns and rows, tried in turn until no label touches anything."""
+COLUMN_GAPS, ROW_GAPS = (84.0, 100.0, 120.0, 150.0), (52.0, 72.0, 96.0, 124.0)
+GAPS = sorted(product(COLUMN_GAPS, ROW_GAPS), key=lambda gaps: 3 * gaps[0] + gaps[1])
+"""Space between columns and rows, tried in turn until no label touches anything: narrow first."""
 
 
 @dataclass(frozen=True)

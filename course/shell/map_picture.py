@@ -7,13 +7,13 @@ import base64
 import html
 import io
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from course.lessons.content import LessonMap
 from course.palette import BLUE, INK, style
 from course.shell.map_curves import Curve
-from course.shell.map_labels import LABEL_LINE, LABEL_TEXT
-from course.shell.map_layout import NODE_LINE, NODE_TEXT, Layout, layout
+from course.shell.map_labels import LABEL_LINE, LABEL_TEXT, wrapped
+from course.shell.map_layout import MARGIN, NODE_LINE, NODE_TEXT, Layout, layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PIXEL = 0.72
 """Points in a pixel at 100 pixels an inch, the unit of `map_layout`."""
 PAPER = "#ffffff"
+TITLE_TEXT, TITLE_LINE = 14.0, 20.0
 
 
 @lru_cache(maxsize=32)
@@ -37,12 +38,16 @@ def map_picture(lesson_map: LessonMap) -> tuple[dict[str, str], dict[str, Any]]:
         import matplotlib
 
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "labkit"})
-        figure = Figure(figsize=(drawing.width / 100, drawing.height / 100))
+        head = wrapped(lesson_map.title, int(drawing.width / (0.7 * TITLE_TEXT)))
+        height = drawing.height + len(head) * TITLE_LINE
+        figure = Figure(figsize=(drawing.width / 100, height / 100))
         FigureCanvasAgg(figure)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_xlim(0, drawing.width)
-        axes.set_ylim(drawing.height, 0)
+        axes.set_ylim(drawing.height, drawing.height - height)
+        for index, line in enumerate(reversed(head)):
+            _write(axes, (MARGIN, -10 - index * TITLE_LINE), line, TITLE_TEXT, INK, "bold", "left")
         _draw(axes, drawing)
         svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
@@ -103,16 +108,27 @@ def _draw_lines(
     size, leading = sizes
     first = center[1] - leading * (len(lines) - 1) / 2 + 0.35 * size
     for index, line in enumerate(lines):
-        axes.text(
-            center[0],
-            first + index * leading,
-            line.replace("$", r"\$"),
-            ha="center",
-            va="baseline",
-            fontsize=size * PIXEL,
-            color=colour,
-            weight=weight,
-        )
+        _write(axes, (center[0], first + index * leading), line, size, colour, weight, "center")
+
+
+def _write(
+    axes: Axes,
+    at: tuple[float, float],
+    line: str,
+    size: float,
+    colour: str,
+    weight: str,
+    align: Literal["left", "center"],
+) -> None:
+    axes.text(
+        *at,
+        line.replace("$", r"\$"),
+        ha=align,
+        va="baseline",
+        fontsize=size * PIXEL,
+        color=colour,
+        weight=weight,
+    )
 
 
 def _named(svg: str, title: str) -> str:

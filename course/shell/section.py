@@ -47,7 +47,7 @@ class QuizSection(Section):
     """Scored questions."""
 
     def __init__(self, lesson: Lesson) -> None:
-        super().__init__("Quiz, on paper", static.quizzes(lesson.quizzes))
+        super().__init__("The quiz as text, with its answers", static.quizzes(lesson.quizzes))
         self.quizzes = lesson.quizzes
 
     def make_widget(self) -> QuizWidget:
@@ -60,7 +60,7 @@ class MapSection(Section):
     """The map: drawn once for every reader, then nodes and edges to select."""
 
     def __init__(self, lesson_map: LessonMap) -> None:
-        super().__init__(f"{lesson_map.title}, in words", static.map_tables(lesson_map))
+        super().__init__("The map in words: every node, every edge", static.map_tables(lesson_map))
         self.map = lesson_map
 
     def pictures(self) -> list[Bundle]:

@@ -1,6 +1,7 @@
 const HINT =
   "Select a node or an edge: click it, or press Tab to enter the map, arrow keys to move, " +
   "Enter or Space to select. Escape clears the selection.";
+const SMALLEST = 0.88; // of its full size: so far the map shrinks to leave room beside it
 const NEXT = ["ArrowRight", "ArrowDown"];
 const PREVIOUS = ["ArrowLeft", "ArrowUp"];
 
@@ -14,6 +15,7 @@ function render({ model, el }) {
     ...marks.filter((_, i) => items[i].path),
     ...marks.filter((_, i) => items[i].box),
   );
+  picture.style.flex = `1 1 ${SMALLEST * width}px`;
   picture.style.maxWidth = `${width}px`;
   const panel = element("div", { className: "labkit-panel", "aria-live": "polite" });
   const frame = element("div", { className: "labkit-map-frame" }, picture, panel);
@@ -27,6 +29,7 @@ function render({ model, el }) {
   const select = (key) => {
     model.set("selected", key);
     model.save_changes();
+    if (key) panel.scrollIntoView({ block: "nearest" });
   };
   const focus = (index) => {
     marks.forEach((mark, i) => mark.setAttribute("tabindex", i === index ? 0 : -1));

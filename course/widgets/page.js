@@ -21,11 +21,14 @@ function svgElement(tag, attributes = {}, ...children) {
 
 /**
  * Makes `el` a widget of the course: styled, and with the keys for itself. Without the attribute
- * JupyterLab would take arrow keys, Enter and Space as commands to the notebook.
+ * JupyterLab would take arrow keys, Enter and Space as commands to the notebook; it looks for it
+ * on the element that has the focus before it looks further out.
  */
 function prepare(el, className) {
   el.classList.add("labkit", className);
-  el.setAttribute("data-lm-suppress-shortcuts", "true");
+  el.addEventListener("focusin", (event) => {
+    event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
 }
 
 /**

@@ -10,9 +10,9 @@ function render({ model, el }) {
     const answers = { ...model.get("answers"), [quiz.id]: index };
     const rightAtOnce = !tried.has(quiz.id) && quiz.options[index].isRight;
     tried.add(quiz.id);
-    model.set("answers", answers);
     model.set("score", quizzes.filter((q) => q.options[answers[q.id]]?.isRight).length);
     model.set("first_try", model.get("first_try") + (rightAtOnce ? 1 : 0));
+    model.set("answers", answers); // last: the score line listens to it
     model.save_changes();
   };
   const showScore = () => {
