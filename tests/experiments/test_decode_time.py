@@ -115,3 +115,10 @@ def test_a_step_can_be_repeated_at_the_same_position(tiny: Path):
 def test_a_model_that_gathers_its_weights_can_be_timed_too(pool: Pools, tiny: Path):
     model = pool(2).put(load_gathered, tiny)
     assert min(pool(2).run(median_step_seconds, model, PROMPT, steps=1)) > 0
+
+
+def test_the_fullest_rank_sets_the_bytes_of_uneven_halves(pool: Pools, smollm2: Path):
+    model = pool(2).put(load_traced, smollm2, allow_uneven_heads=True)
+    time = pool(2).run(time_decode_steps, model, PROMPT, steps=1)[0]
+    assert time.num_collectives == 62
+    assert time.weight_bytes > 4 * ModelSpec.from_hf(smollm2).num_parameters / 2
