@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from course.exercises.outcome_signs import right_on_one_rank_only
+from course.grading.comparison import difference
 from course.grading.exercise import Case, Exercise, Mistake, Outcome
 
 _POINT_TO_POINT = {"send", "recv", "send_recv"}
@@ -45,8 +46,20 @@ def _mistakes(parts: Tensor) -> tuple[Mistake, ...]:
         key: str, message: str, returns: Callable[[int, int], Tensor]
     ) -> tuple[Mistake, ...]:
         """The same mistake in a ring that turns one way and in one that turns the other."""
+        if size == 1:
+            return ()
         return tuple(
             Mistake(key, message, returns=partial(_turned, returns, step)) for step in (-1, 1)
+        )
+
+    def no_message(outcome: Outcome) -> bool:
+        return (
+            size > 1
+            and parts.numel() > 0
+            and any(
+                not trace and difference(total, value, 0.0) is None
+                for trace, value in zip(outcome.traces, outcome.returned, strict=True)
+            )
         )
 
     return (
@@ -55,6 +68,12 @@ def _mistakes(parts: Tensor) -> tuple[Mistake, ...]:
             "a collective did the work. Only send, recv and send_recv may be used here, "
             "because those are what a collective is made of",
             shows=_used_a_collective,
+        ),
+        Mistake(
+            "went-round-the-comm",
+            "the sum is right, and a rank has it without any send or receive of `comm`. Use the "
+            "messages of `comm` and nothing else",
+            shows=no_message,
         ),
         Mistake(
             "circular-wait",

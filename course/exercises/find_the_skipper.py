@@ -22,12 +22,14 @@ Wanted = Callable[[Sequence[Call], int], bool]
 
 
 def _middle(calls: Sequence[Call], skipped: int) -> bool:
-    """Comparing names only, looking for the call's first occurrence, or at the end all miss it."""
-    return (
-        calls[skipped] in calls[:skipped]
-        and calls[skipped][0] == calls[skipped + 1][0]
-        and _first_difference(calls, skipped, names_only=True) < len(calls) - 1
-    )
+    """Comparing names only, looking for the call's first occurrence, or at the end: all miss it."""
+    by_name = _first_difference(calls, skipped, names_only=True)
+    return calls[skipped] in calls[:skipped] and skipped + 1 < by_name < len(calls) - 1
+
+
+def _seen_by_name(calls: Sequence[Call], skipped: int) -> bool:
+    """Comparing names only finds it too."""
+    return _first_difference(calls, skipped, names_only=True) == skipped
 
 
 def _first_difference(calls: Sequence[Call], skipped: int, *, names_only: bool = False) -> int:
@@ -57,7 +59,7 @@ def _case(
     skipper: int,
     skipped: int,
     seed: int,
-    wanted: Wanted = lambda calls, skipped: True,
+    wanted: Wanted = _seen_by_name,
 ) -> Case:
     whole = _list_of_calls(length, skipped, seed, wanted)
 

@@ -104,7 +104,6 @@ def visible(seed: int) -> tuple[Case, ...]:
         _case("two ranks, 2 and 5 numbers", (2, 5), seed),
         _case("four ranks, 1, 4, 2 and 6 numbers", (1, 4, 2, 6), seed + 1),
         _case("three ranks, one of them without any number", (3, 0, 4), seed + 2),
-        _case("one rank, 3 numbers", (3,), seed + 3),
     )
 
 
@@ -112,7 +111,7 @@ def hidden(seed: int) -> tuple[Case, ...]:
     return (
         _case("three ranks, 7, 1 and 2 numbers", (7, 1, 2), seed),
         _case("four ranks, 5, 3, 0 and 9 numbers", (5, 3, 0, 9), seed + 1),
-        _case("three ranks, only the last has a number", (0, 0, 1), seed + 2),
+        _case("three ranks, only the last has any", (0, 0, 2), seed + 2),
         _case("two ranks, the first has none", (0, 6), seed + 3),
     )
 

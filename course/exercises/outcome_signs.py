@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from course.grading.comparison import difference
 from course.grading.exercise import Outcome
 
 Shows = Callable[[Outcome], bool]
+
+FEW = 4
+"""So many numbers a row may travel in one message of a vocabulary-parallel function."""
 
 
 def right_on_one_rank_only(expected: Any, tolerance: float = 1e-9) -> Shows:
@@ -21,16 +26,16 @@ def right_on_one_rank_only(expected: Any, tolerance: float = 1e-9) -> Shows:
     return shows
 
 
-def passes_as_many_bytes(own_bytes: Iterable[int]) -> Shows:
-    """Some operation of a rank took as many bytes as that rank's own share (or more).
+def sends_its_logits(parts: Sequence[Tensor]) -> Shows:
+    """A rank passed as many bytes to one operation as its own `[B, W]` of `parts` has, or more.
 
-    own_bytes: of each rank. One rank alone sends nothing, whatever it calls.
+    Parts of FEW columns or fewer tell nothing, and one rank alone sends nothing.
     """
-    limits = tuple(own_bytes)
+    limits = [part.nbytes if part.shape[1] > FEW else None for part in parts]
 
     def shows(outcome: Outcome) -> bool:
         return len(limits) > 1 and any(
-            event.payload_bytes >= limit > 0
+            limit is not None and event.payload_bytes >= limit
             for trace, limit in zip(outcome.traces, limits, strict=False)
             for event in trace
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from course.exercises.outcome_signs import passes_as_many_bytes, right_on_one_rank_only
+from course.exercises.outcome_signs import right_on_one_rank_only, sends_its_logits
 from course.grading.exercise import Case, Exercise, Mistake
 
 Change = Callable[[Tensor, int], None]
@@ -56,18 +56,20 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
     is_top = logits == logits.amax(dim=1, keepdim=True)
     ids = torch.arange(vocab_size)
     candidates = torch.full((len(logits), ranks), -1)  # the first of each rank's top ids; -1: none
-    for rank in range(ranks):
+    for rank in range(-(-vocab_size // width)):
         mine = is_top[:, rank * width : (rank + 1) * width]
         held = mine.any(dim=1)
         candidates[held, rank] = mine[held].int().argmax(dim=1) + rank * width
 
     def local_winner(rank: int) -> Tensor:
+        _require_several(ranks)
         block = logits[:, rank * width : (rank + 1) * width]
         if not block.shape[1]:
             return torch.full_like(right, rank * width)
         return block.argmax(dim=1) + rank * width
 
     def local_padded_winner(rank: int) -> Tensor:
+        _require_several(ranks)
         return padded[:, rank * width : (rank + 1) * width].argmax(dim=1) + rank * width
 
     no_exchange = (
@@ -80,7 +82,7 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
             "sends-all-logits",
             "a rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
             "megabytes a step; of each rank only its best candidate per row can win",
-            shows=passes_as_many_bytes([padded.nbytes // ranks] * ranks),
+            shows=sends_its_logits(padded.split(width, dim=1)),
         ),
         Mistake("own-best-only", no_exchange, returns=local_winner),
         Mistake("own-best-only", no_exchange, returns=local_padded_winner),
@@ -128,7 +130,7 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         Mistake(
             "smallest-logit",
             "you return the id of the smallest of the ranks' best logits",
-            returns=lambda _: _smallest_of_best(logits, width, ranks),
+            returns=lambda _: _smallest_of_best(logits, width),
         ),
         Mistake(
             "only-one-rank",
@@ -139,10 +141,13 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
     )
 
 
-def _smallest_of_best(logits: Tensor, width: int, ranks: int) -> Tensor:
-    blocks = [logits[:, rank * width : (rank + 1) * width] for rank in range(ranks)]
-    if not all(block.shape[1] for block in blocks):
-        raise ValueError("a rank of padding only has no best logit")
+def _require_several(ranks: int) -> None:
+    if ranks == 1:
+        raise ValueError("one rank alone has nothing to exchange")
+
+
+def _smallest_of_best(logits: Tensor, width: int) -> Tensor:
+    blocks = logits.split(width, dim=1)
     best = torch.stack([block.amax(dim=1) for block in blocks], dim=1)
     ids = torch.stack([block.argmax(dim=1) for block in blocks], dim=1)
     lowest = best.argmin(dim=1, keepdim=True)

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from course.exercises.outcome_signs import passes_as_many_bytes, right_on_one_rank_only
+from course.exercises.outcome_signs import right_on_one_rank_only, sends_its_logits
 from course.grading.exercise import Case, Exercise, Mistake, Outcome
 from labkit.plan.shard import balanced_ranges
 
@@ -31,6 +31,7 @@ def _case(
     draws = torch.randint(1 << 20, (rows,), generator=random).tolist()
     owners = [blocks[(row + ranks - 1) % ranks] for row in range(rows)]
     targets = torch.tensor([own[draw % len(own)] for own, draw in zip(owners, draws, strict=True)])
+    logits[torch.arange(rows), targets] = logits.amin(dim=1) - 1  # no target is its row's best
     if large:
         logits[0] += 800
         logits[1, targets[1]] -= 800
@@ -68,13 +69,9 @@ def _mistakes(
 
     def target_not_shared(outcome: Outcome) -> bool:
         """Each row is right on the rank that holds its target, and wrong elsewhere."""
-        if ranks == 1 or not all(_is_like(right, value) for value in outcome.returned):
-            return False
-        agrees = torch.stack(
-            [torch.isclose(value, right, rtol=TOLERANCE) for value in outcome.returned]
-        )
-        holds = torch.arange(ranks)[:, None] == owner
-        return bool((agrees == holds).all())
+        close = [torch.isclose(value, right, rtol=TOLERANCE) for value in outcome.returned]
+        is_owner = torch.arange(ranks)[:, None] == owner
+        return ranks > 1 and torch.equal(torch.stack(close), is_owner)
 
     def told(key: str, message: str, *returns: Callable[[int], Tensor]) -> tuple[Mistake, ...]:
         return tuple(Mistake(key, message, returns=each) for each in returns)
@@ -84,7 +81,7 @@ def _mistakes(
             "sends-all-logits",
             "a rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
             "megabytes a step; a maximum, a sum and one logit per row say all that is needed",
-            shows=passes_as_many_bytes(part.nbytes for part in parts),
+            shows=sends_its_logits(parts),
         ),
         *told(
             "softmax-within-the-rank",
@@ -182,14 +179,6 @@ def _owners(blocks: Sequence[range], targets: Tensor) -> Tensor:
     return (targets[:, None] >= stops).sum(dim=1)
 
 
-def _is_like(expected: Tensor, value: object) -> bool:
-    return (
-        isinstance(value, Tensor)
-        and value.shape == expected.shape
-        and value.dtype == expected.dtype
-    )
-
-
 def _with_foreign_logits(
     parts: Sequence[Tensor],
     blocks: Sequence[range],
@@ -231,7 +220,14 @@ def visible(seed: int) -> tuple[Case, ...]:
 def hidden(seed: int) -> tuple[Case, ...]:
     return (
         _case("three ranks, 31 ids", seed, ranks=3, vocab_size=31, rows=5),
-        _case("two ranks, 41 ids, large logits", seed + 1, ranks=2, vocab_size=41, large=True),
+        _case(
+            "two ranks, 41 ids, large logits",
+            seed + 1,
+            ranks=2,
+            vocab_size=41,
+            rows=8,
+            large=True,
+        ),
         _case("four ranks, one id each", seed + 2, ranks=4, vocab_size=4, rows=5),
         _case("one rank, large logits", seed + 3, ranks=1, vocab_size=9, large=True),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from course.grading.exercise import Case, Exercise, Mistake, Outcome
@@ -41,7 +41,29 @@ def _mistakes(vocab_size: int, tp: int) -> tuple[Mistake, ...]:
             and any(before < after for before, after in pairwise(lengths))
         )
 
+    def moved(start: int, stop: int) -> Callable[[Outcome], bool]:
+        """All starts and stops off by this much. Empty ranges are equal, and these may be empty."""
+        edges = [(part.start + start, part.stop + stop) for part in right]
+        return lambda outcome: [(part.start, part.stop) for part in outcome.returned[0]] == edges
+
     return (
+        Mistake(
+            "inclusive-stop",
+            "each range ends one id early. The stop of a Python range is not in it",
+            shows=moved(0, -1),
+        ),
+        Mistake(
+            "overlapping-ranges",
+            "each range ends one id late, so neighbours hold an id twice and the last one runs "
+            "past the vocabulary. The stop of a Python range is not in it",
+            shows=moved(0, 1),
+        ),
+        Mistake(
+            "counted-from-one",
+            "the ids are counted from 1, and a vocabulary counts from 0: the first token is lost "
+            "and the last range runs past the end",
+            shows=moved(1, 1),
+        ),
         Mistake(
             "loses-the-last-ids",
             "every range has the length of the rounded-down division, so the ids that are left "
@@ -73,23 +95,6 @@ def _mistakes(vocab_size: int, tp: int) -> tuple[Mistake, ...]:
             shows=longer_not_first,
         ),
         Mistake(
-            "inclusive-stop",
-            "each range ends one id early. The stop of a Python range is not in it",
-            returns=lambda _: [range(part.start, part.stop - 1) for part in right],
-        ),
-        Mistake(
-            "overlapping-ranges",
-            "each range ends one id late, so neighbours hold an id twice and the last one runs "
-            "past the vocabulary. The stop of a Python range is not in it",
-            returns=lambda _: [range(part.start, part.stop + 1) for part in right],
-        ),
-        Mistake(
-            "counted-from-one",
-            "the ids are counted from 1, and a vocabulary counts from 0: the first token is lost "
-            "and the last range runs past the end",
-            returns=lambda _: [range(part.start + 1, part.stop + 1) for part in right],
-        ),
-        Mistake(
             "round-robin",
             "the ids were dealt out in turn, so no rank holds an unbroken block; a rank reads its "
             "rows of the table as one slice",
@@ -106,7 +111,7 @@ def hidden(seed: int) -> tuple[Case, ...]:
     other = seed % 7
     return (
         _case(2, 4),
-        _case(1, 3),
+        _case(2, 3),
         _case(49_152 + 16 * other + 5, 8),
         _case(151_936, 7 + other),
         _case(64, 64),
