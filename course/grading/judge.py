@@ -77,9 +77,8 @@ def _judge(
 ) -> tuple[Verdict, ...]:
     verdicts: list[Verdict] = []
     for case, is_hidden in cases:
-        hangs = sum(verdict.key == "hangs" for verdict in verdicts)
-        if hangs >= MAX_HANGS:
-            told = f"not tried: {hangs} cases before it did not end"
+        if sum(verdict.key == "hangs" for verdict in verdicts) >= MAX_HANGS:
+            told = f"not tried: {MAX_HANGS} cases before it did not end"
             verdicts.append(_verdict(exercise, case, is_hidden, Diagnosis("hangs", told)))
             continue
         outcome, printed = run(case, packed, exercise.parameters, exercise.timeout, pools)

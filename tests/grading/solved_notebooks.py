@@ -41,7 +41,8 @@ def definition(folder: Path, chapter: str, exercise: str) -> Definition:
         node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)
     ]
     arguments = function.args
-    assert not (arguments.vararg or arguments.kwarg or arguments.posonlyargs)
+    assert arguments.vararg is arguments.kwarg is None
+    assert not arguments.posonlyargs
     return Definition(
         name=function.name,
         parameters=tuple(a.arg for a in (*arguments.args, *arguments.kwonlyargs)),
