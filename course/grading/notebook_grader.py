@@ -1,0 +1,181 @@
+"""One submission, from its file to its rows. Whatever it does, it gets a row per exercise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from course import exercises
+from course.grading.checking import Checker
+from course.grading.collector import Collection, collect, duplicates, why_missing
+from course.grading.exercise import Exercise
+from course.grading.judge import HIDDEN_SEED
+from course.grading.kernel_session import KernelStartError
+from course.grading.limits import Stopped, Workshop
+from course.grading.results import (
+    NotebookResult,
+    Row,
+    Status,
+    judged_row,
+    one_line,
+    unjudged_row,
+)
+from course.grading.submission import (
+    Notebook,
+    Submission,
+    UnreadableError,
+    chapter_of,
+    read_notebook,
+)
+
+STOPPED = "grading was stopped before this exercise was judged"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to grade. cell_timeout in seconds, memory in bytes, seed of the hidden cases.
+
+    chapters: the ones to grade, handed in or not; empty: whatever was handed in.
+    """
+
+    jobs: int = 1
+    cell_timeout: float = 30.0
+    memory: int = 1_500_000_000
+    hidden: bool = True
+    seed: int = HIDDEN_SEED
+    chapters: tuple[str, ...] = ()
+
+
+def grade_notebook(
+    workshop: Workshop, submission: Submission, settings: Settings
+) -> NotebookResult:
+    """Collect and judge. Raises nothing: the grader's own trouble becomes rows as well."""
+    started = time.monotonic()
+    grader = _Grader(workshop, submission, settings)
+    try:
+        grader.grade()
+    except Stopped:
+        grader.fill(STOPPED)
+    except KernelStartError as error:
+        grader.fill(f"the grader could not run the notebook: {error}")
+    except Exception as error:
+        grader.fill(f"the grader itself failed: {type(error).__name__}: {error}")
+    return grader.result(time.monotonic() - started)
+
+
+def stopped_notebook(submission: Submission) -> NotebookResult:
+    """A notebook that was not begun when grading was stopped."""
+    try:
+        notebook = read_notebook(submission.path)
+    except UnreadableError:
+        notebook = None
+    chapter = chapter_of(submission, notebook, _functions()) or ""
+    rows = tuple(
+        unjudged_row(submission.student, exercises.load(name), "not-graded", STOPPED)
+        for name in exercises.CHAPTERS.get(chapter, ())
+    ) or (Row(submission.student, chapter, "", 0.0, 0.0, "not-graded", STOPPED),)
+    return NotebookResult(submission.student, submission.name, chapter, rows)
+
+
+class _Grader:
+    """The state of grading one notebook: rows so far, by exercise."""
+
+    def __init__(self, workshop: Workshop, submission: Submission, settings: Settings) -> None:
+        self.workshop = workshop
+        self.submission = submission
+        self.settings = settings
+        self.chapter = ""
+        self.exercises: tuple[Exercise, ...] = ()
+        self.rows: dict[str, Row] = {}
+        self.collection = Collection()
+        self.checker_peak = 0
+
+    def grade(self) -> None:
+        student, notebook, problem = self.submission.student, None, ""
+        if not student:
+            problem = "lies beside the students' folders; want <student>/<chapter>.ipynb"
+        try:
+            notebook = read_notebook(self.submission.path)
+        except UnreadableError as error:
+            problem = problem or str(error)
+        self.chapter = chapter_of(self.submission, notebook, _functions()) or ""
+        if self.chapter and self.settings.chapters and self.chapter not in self.settings.chapters:
+            return
+        names = exercises.CHAPTERS.get(self.chapter, ()) if student else ()
+        self.exercises = tuple(exercises.load(name) for name in names)
+        if not problem and not self.chapter:
+            problem = (
+                f"belongs to no chapter: neither its metadata nor its functions nor its name say "
+                f"one of {', '.join(exercises.CHAPTERS)}"
+            )
+        if problem or notebook is None:
+            self._fill("unreadable", f"the file {self.submission.name} {problem}")
+            return
+        self.collection = collect(
+            self.workshop,
+            notebook,
+            [exercise.function for exercise in self.exercises],
+            cell_timeout=self.settings.cell_timeout,
+            memory=self.settings.memory,
+        )
+        checker = Checker(
+            self.workshop,
+            self.settings.memory,
+            hidden=self.settings.hidden,
+            seed=self.settings.seed,
+        )
+        try:
+            with checker:
+                for exercise in self.exercises:
+                    self.rows[exercise.name] = self._row(checker, notebook, exercise)
+        finally:
+            self.checker_peak = checker.peak
+
+    def _row(self, checker: Checker, notebook: Notebook, exercise: Exercise) -> Row:
+        student = self.submission.student
+        taken = self.collection.functions.get(exercise.function)
+        if taken is None:
+            reason = why_missing(notebook, self.collection, exercise.function)
+            return unjudged_row(student, exercise, "missing", reason)
+        if not taken.packed:
+            return unjudged_row(student, exercise, "failed", f"`{exercise.function}`: {taken.text}")
+        judged = checker.judge(exercise, taken.packed)
+        if judged.trouble:
+            status: Status = "not-graded" if judged.is_ours else "failed"
+            return unjudged_row(student, exercise, status, judged.trouble)
+        several = duplicates(notebook, exercise.function)
+        return judged_row(student, exercise, judged.verdicts, [several] if several else [])
+
+    def fill(self, reason: str) -> None:
+        """Rows for what was not judged, for a reason that is not the student's."""
+        self._fill("not-graded", reason)
+
+    def _fill(self, status: Status, reason: str) -> None:
+        student = self.submission.student
+        for exercise in self.exercises:
+            if exercise.name not in self.rows:
+                self.rows[exercise.name] = unjudged_row(student, exercise, status, reason)
+        if not self.exercises:
+            told = one_line(reason)
+            self.rows[""] = Row(student, self.chapter, "", 0.0, 0.0, status, told)
+
+    def result(self, seconds: float) -> NotebookResult:
+        return NotebookResult(
+            student=self.submission.student,
+            file=self.submission.name,
+            chapter=self.chapter,
+            rows=tuple(self.rows.values()),
+            notes=tuple(one_line(note) for note in self.collection.notes),
+            seconds=round(seconds, 1),
+            kernel_peak_bytes=self.collection.peak,
+            checker_peak_bytes=self.checker_peak,
+        )
+
+
+def _functions() -> Mapping[str, Sequence[str]]:
+    """Chapter -> the names of the functions that its exercises ask for."""
+    return {
+        chapter: [exercises.load(name).function for name in names]
+        for chapter, names in exercises.CHAPTERS.items()
+    }

@@ -1,0 +1,133 @@
+"""What grading found: one row per exercise, each with its reason, and the notebooks behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from course.grading.exercise import Exercise
+from course.grading.judge import Verdict, points
+
+Status = Literal[
+    "passed", "partial", "failed", "missing", "unreadable", "not-handed-in", "not-graded"
+]
+_MOST_OF_A_REASON = 700
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exercise of one student.
+
+    status: "passed" (all points), "partial" (some), "failed" (none), "missing" (no function in the
+    notebook), "unreadable" (no notebook), "not-handed-in", "not-graded" (the grader's own trouble,
+    or it was stopped). exercise is "" where the chapter is not known.
+    """
+
+    student: str
+    chapter: str
+    exercise: str
+    points: float
+    max_points: float
+    status: Status
+    reason: str
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotebookResult:
+    """One notebook, graded. notes: what befell its cells. Peaks in bytes, seconds of wall clock."""
+
+    student: str
+    file: str
+    chapter: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    kernel_peak_bytes: int = 0
+    checker_peak_bytes: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Grades:
+    """A run of the grader: every notebook, and the rows that count."""
+
+    notebooks: tuple[NotebookResult, ...]
+    rows: tuple[Row, ...]
+    seconds: float
+    stopped: bool = False
+
+    @property
+    def num_not_graded(self) -> int:
+        """Rows that say nothing about the student's work."""
+        return sum(row.status == "not-graded" for row in self.rows)
+
+
+def judged_row(
+    student: str, exercise: Exercise, verdicts: tuple[Verdict, ...], remarks: Sequence[str] = ()
+) -> Row:
+    """The row of an exercise that was judged."""
+    earned = points(exercise, verdicts)
+    passed = all(verdict.passed for verdict in verdicts)
+    status: Status = "passed" if passed else "partial" if earned else "failed"
+    reason = one_line("; ".join([_reason(verdicts), *remarks]))
+    return Row(
+        student, exercise.chapter, exercise.name, earned, exercise.points, status, reason, verdicts
+    )
+
+
+def unjudged_row(student: str, exercise: Exercise, status: Status, reason: str) -> Row:
+    """The row of an exercise without verdicts: no points."""
+    return Row(
+        student, exercise.chapter, exercise.name, 0.0, exercise.points, status, one_line(reason)
+    )
+
+
+def counting_rows(notebooks: Iterable[NotebookResult]) -> tuple[Row, ...]:
+    """One row per student, chapter and exercise. Of several notebooks the better result counts."""
+    groups: dict[tuple[str, str], list[NotebookResult]] = {}
+    for notebook in notebooks:
+        key = notebook.chapter if notebook.chapter else notebook.file
+        groups.setdefault((notebook.student, key), []).append(notebook)
+    rows: list[Row] = []
+    for group in groups.values():
+        if len(group) == 1:
+            rows += group[0].rows
+            continue
+        files = " and ".join(notebook.file for notebook in group)
+        for same in zip(*(notebook.rows for notebook in group), strict=True):
+            best = max(range(len(same)), key=lambda i: (same[i].points, -i))
+            told = f"{same[best].reason}; from {group[best].file}, the better of {files}"
+            rows.append(replace(same[best], reason=told))
+    return tuple(rows)
+
+
+def one_line(text: str) -> str:
+    """Text for a table: no line ends, no control characters, not endless."""
+    line = " ".join(_CONTROL.sub("", text).split())
+    half = _MOST_OF_A_REASON // 2
+    return line if len(line) <= 2 * half else f"{line[:half]} ... {line[-half:]}"
+
+
+def _reason(verdicts: Sequence[Verdict]) -> str:
+    """In words. Of hidden checks only how many fail: their names and messages stay hidden."""
+    shown = [verdict for verdict in verdicts if not verdict.hidden]
+    hidden = [verdict for verdict in verdicts if verdict.hidden]
+    failed = [verdict for verdict in shown if not verdict.passed]
+    hidden_failed = sum(not verdict.passed for verdict in hidden)
+    of_hidden = f"{hidden_failed} of {len(hidden)} hidden checks (other seeds and sizes)"
+    if not failed and not hidden_failed:
+        return f"passed all {len(verdicts)} checks"
+    if not failed:
+        return f"passed the {len(shown)} checks of the notebook; failed {of_hidden}"
+    first = failed[0]
+    if all(verdict.message == first.message for verdict in verdicts):
+        return first.message
+    told = f"failed {len(failed)} of {len(shown)} checks, first `{first.case}`: {first.message}"
+    return f"{told}; failed {of_hidden}" if hidden else told
