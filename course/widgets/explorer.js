@@ -4,31 +4,36 @@ function render({ model, el }) {
   prepare(el, "labkit-explorer");
   const verdict = element("div", { className: "labkit-verdict", role: "status" });
   const waiting = element("p", { className: "labkit-waiting", role: "status", hidden: true });
+  waiting.textContent =
+    "Python has not answered yet: it is busy with another cell, or its kernel has stopped. " +
+    "What you see below is its last answer.";
   const hint = element("p", { className: "labkit-hint" });
   const figure = element("div", { className: "labkit-scroll" });
   const sentences = element("ul");
   const origin = element("p", { className: "labkit-hint" });
+  const controls = model.get("controls").map((control) => makeControl(control, choose));
+  let drawn; // the answer that the page shows
   let timer;
 
-  const choose = (changed) => {
+  function choose(changed) {
     model.set("choice", { ...model.get("choice"), ...changed });
     model.save_changes();
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      waiting.textContent =
-        "Python has not answered yet: it is busy with another cell, or its kernel has stopped. " +
-        "The figure below is the last answer.";
-      waiting.hidden = false;
-    }, PATIENCE_MS);
-  };
-  const controls = model.get("controls").map((control) => makeControl(control, choose));
-  const showChoice = () => {
-    for (const { name, show } of controls) show(model.get("choice")[name]);
-  };
-  const showAnswer = () => {
+  }
+
+  function show() {
+    const choice = model.get("choice");
+    for (const control of controls) control.show(choice[control.name]);
+    const answer = model.get("answers")[controls.map(({ name }) => choice[name]).join(",")];
     clearTimeout(timer);
     waiting.hidden = true;
-    const view = model.get("view");
+    if (answer) draw(answer);
+    else timer = setTimeout(() => (waiting.hidden = false), PATIENCE_MS);
+  }
+
+  function draw(view) {
+    const text = JSON.stringify(view);
+    if (text === drawn) return;
+    drawn = text;
     verdict.classList.toggle("labkit-bad", !view.is_good);
     verdict.replaceChildren(
       element("strong", {}, `${view.is_good ? "✓" : "✗"} ${view.headline}`),
@@ -39,20 +44,19 @@ function render({ model, el }) {
     figure.replaceChildren(...(view.rows.length ? [drawTable(view), drawLegend(view)] : []));
     sentences.replaceChildren(...list(view.sentences).children);
     origin.textContent = view.origin;
-  };
+  }
 
   const panel = element("div", { className: "labkit-controls" });
   panel.append(...controls.map((control) => control.box));
   el.append(panel, hint, waiting, verdict, figure, sentences, origin);
-  model.on("change:choice", showChoice);
-  model.on("change:view", showAnswer);
-  showChoice();
-  showAnswer();
+  model.on("change:choice", show);
+  model.on("change:answers", show);
+  show();
   replaceTwin(el);
   return () => {
     clearTimeout(timer);
-    model.off("change:choice", showChoice);
-    model.off("change:view", showAnswer);
+    model.off("change:choice", show);
+    model.off("change:answers", show);
   };
 }
 
@@ -68,7 +72,8 @@ function makeControl({ name, label, kind, options }, choose) {
   if (kind === "tick") {
     const input = element("input", { type: "checkbox" });
     input.addEventListener("change", () => choose({ [name]: Number(input.checked) }));
-    const box = element("label", {}, input, element("span", {}, label));
+    const words = element("span", {}, label);
+    const box = element("label", { className: "labkit-tick" }, input, words);
     return { name, input, box, show: (index) => (input.checked = index === 1) };
   }
   const input = element("input", { type: "range", min: 0, max: options.length - 1, step: 1 });
@@ -109,7 +114,6 @@ function drawTable({ caption, columns, rows }) {
     element("thead", {}, element("tr", {}, element("td"), ...heads)),
     element("tbody", {}, ...body),
   );
-  table.style.minWidth = `${6 + 5.5 * columns.length}em`;
   return table;
 }
 
