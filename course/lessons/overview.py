@@ -20,6 +20,7 @@ _traffic = decode_traffic(_LLAMA, _TP, 1, _BF16)
 _gathered = gathered_weight_bytes(_LLAMA, _TP, _BF16)
 _kv_per_token = _LLAMA.kv_bytes_per_token(_BF16)
 _hop = _PROMPT * _kv_per_token
+_kv_of_8b = PRESETS["llama-3.1-8b"].spec.kv_bytes_per_token(_BF16)
 
 MAP = LessonMap(
     title="One token through a served model: nine steps",
@@ -183,7 +184,7 @@ LEVERS = (
         gain="One read of the weights serves every request of the batch; a new request joins at "
         "the next step. Most tokens per second for the least trouble, and nothing is sent.",
         cost="Each request holds KV cache "
-        f"({modelled_bytes(_kv_per_token)} a token for Llama-3.1-70B in bf16), and the time for "
+        f"({modelled_bytes(_kv_of_8b)} a token for Llama-3.1-8B in bf16), and the time for "
         "each token rises with the batch.",
         when="First, whenever the model fits on one GPU. More load: more copies of it (replicas).",
     ),
