@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from course import exercises
-from course.grading.limits import Workshop
 from course.grading.notebook_grader import Settings, grade_notebook, stopped_notebook
 from course.grading.results import Grades, NotebookResult, Row, counting_rows, unjudged_row
 from course.grading.submission import Submission, find_submissions
+from course.grading.workshop import Workshop
 
 _POLL_SECONDS = 0.5
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from course.grading.exercise import Exercise
 from course.grading.judge import Verdict
-from course.grading.limits import Ending, Sandbox, Workshop
+from course.grading.sandbox import Ending, Sandbox
+from course.grading.workshop import Workshop
 
 _START_SECONDS = 60.0
 _SECONDS_A_CASE = 10.0  # for starting ranks, on top of the case's own time

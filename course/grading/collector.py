@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from course.grading.kernel_session import KernelSession, KernelStartError, Taken
-from course.grading.limits import Workshop
 from course.grading.submission import Notebook
+from course.grading.workshop import Workshop
 
 MOST_KERNELS = 4
 MOST_CELL_TIMEOUTS = 8
@@ -20,6 +20,7 @@ MOST_CELL_TIMEOUTS = 8
 _SECONDS_THE_SECOND_TIME = 5.0
 _TAKE_SECONDS = 20.0
 _MOST_OF_A_LINE = 40
+_NOT_RUN = "did not run"
 
 
 @dataclass
@@ -27,12 +28,13 @@ class Collection:
     """What a notebook defines.
 
     functions: by name. troubles: code cell (from 0) -> how it failed, after "code cell 3". notes:
-    what else to tell, in sentences. peak: most bytes resident.
+    what befell the cells, in sentences. spent: seconds that cells ran. peak: most bytes resident.
     """
 
     functions: dict[str, Taken] = field(default_factory=dict)
     troubles: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    spent: float = 0.0
     peak: int = 0
 
 
@@ -51,10 +53,9 @@ def collect(
     """
     collection = Collection()
     fatal: set[int] = set()
-    deadline = time.monotonic() + MOST_CELL_TIMEOUTS * cell_timeout
     for _ in range(MOST_KERNELS):
         with _kernel(workshop, memory) as kernel:
-            lost = _run_cells(kernel, notebook, names, collection, fatal, cell_timeout, deadline)
+            lost = _run_cells(kernel, notebook, names, collection, fatal, cell_timeout)
         collection.peak = max(collection.peak, kernel.peak)
         if lost is None:
             break
@@ -66,6 +67,9 @@ def collect(
         )
     for cell, trouble in sorted(collection.troubles.items()):
         collection.notes.append(f"{cell_name(notebook, cell)} {trouble}")
+        if trouble.startswith(_NOT_RUN):
+            collection.notes[-1] += "; nor did those after it"
+            break
     return collection
 
 
@@ -82,13 +86,28 @@ def why_missing(notebook: Notebook, collection: Collection, name: str) -> str:
     return f"`{name}` is not there once all cells have run, though {last} names it"
 
 
-def duplicates(notebook: Notebook, name: str) -> str:
-    """That several cells define a function, in a sentence; "" when at most one does."""
+def remarks(
+    notebook: Notebook, collection: Collection, names: Sequence[str], name: str
+) -> list[str]:
+    """What to tell beside the verdicts on `name`, in sentences.
+
+    That several cells define it, and what befell the cells from its definition up to the next one
+    of `names`; what stands before all of them goes with the first.
+    """
+    told: list[str] = []
     cells = notebook.cells_defining(name)
-    if len(cells) < 2:
-        return ""
-    listed = ", ".join(str(cell + 1) for cell in cells[:-1])
-    return f"code cells {listed} and {cells[-1] + 1} all define `{name}`; the last one counts"
+    if len(cells) > 1:
+        listed = ", ".join(str(cell + 1) for cell in cells[:-1])
+        told.append(
+            f"code cells {listed} and {cells[-1] + 1} all define `{name}`; the last one counts"
+        )
+    definers = {cell: own for own in names for cell in notebook.cells_defining(own)}
+    owner = definers[min(definers)] if definers else None
+    for cell in range(len(notebook.cells)):
+        owner = definers.get(cell, owner)
+        if owner == name and cell in collection.troubles:
+            told.append(f"{cell_name(notebook, cell)} {collection.troubles[cell]}")
+    return told
 
 
 def cell_name(notebook: Notebook, cell: int) -> str:
@@ -113,7 +132,6 @@ def _run_cells(
     collection: Collection,
     fatal: set[int],
     cell_timeout: float,
-    deadline: float,
 ) -> int | None:
     """Run every cell not in `fatal`; the one that cost the kernel, or None when all have run."""
     defined_in: Mapping[int, bool] = {
@@ -122,15 +140,17 @@ def _run_cells(
     for cell, source in enumerate(notebook.cells):
         if cell in fatal or not source.strip():
             continue
-        seconds = min(cell_timeout, deadline - time.monotonic())
+        seconds = min(cell_timeout, MOST_CELL_TIMEOUTS * cell_timeout - collection.spent)
         if "ran longer" in collection.troubles.get(cell, ""):
             seconds = min(seconds, _SECONDS_THE_SECOND_TIME)
         if seconds <= 0:
             collection.troubles[cell] = (
-                f"did not run: the cells before it took {MOST_CELL_TIMEOUTS * cell_timeout:g} s"
+                f"{_NOT_RUN}: the cells before it took {MOST_CELL_TIMEOUTS * cell_timeout:g} s"
             )
             continue
+        started = time.monotonic()
         end = kernel.run(source, seconds)
+        collection.spent += time.monotonic() - started
         if end.trouble:
             collection.troubles[cell] = end.trouble
         else:

@@ -17,7 +17,7 @@ from course.grading.results import Grades, Row
 
 def documents(grades: Grades) -> dict[str, dict[str, Any]]:
     """Student -> that student's document."""
-    students = dict.fromkeys(row.student for row in grades.rows)
+    students = dict.fromkeys(row.student for row in grades.rows if row.student)
     return {student: _document(grades, student) for student in students}
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from course import exercises
 from course.grading.checking import Checker
-from course.grading.collector import Collection, collect, duplicates, why_missing
+from course.grading.collector import Collection, collect, remarks, why_missing
 from course.grading.exercise import Exercise
 from course.grading.judge import HIDDEN_SEED
 from course.grading.kernel_session import KernelStartError
-from course.grading.limits import Stopped, Workshop
 from course.grading.results import (
     NotebookResult,
     Row,
@@ -21,6 +20,7 @@ from course.grading.results import (
     one_line,
     unjudged_row,
 )
+from course.grading.sandbox import Stopped
 from course.grading.submission import (
     Notebook,
     Submission,
@@ -28,6 +28,7 @@ from course.grading.submission import (
     chapter_of,
     read_notebook,
 )
+from course.grading.workshop import Workshop
 
 STOPPED = "grading was stopped before this exercise was judged"
 
@@ -144,8 +145,9 @@ class _Grader:
         if judged.trouble:
             status: Status = "not-graded" if judged.is_ours else "failed"
             return unjudged_row(student, exercise, status, judged.trouble)
-        several = duplicates(notebook, exercise.function)
-        return judged_row(student, exercise, judged.verdicts, [several] if several else [])
+        names = [exercise.function for exercise in self.exercises]
+        told = remarks(notebook, self.collection, names, exercise.function)
+        return judged_row(student, exercise, judged.verdicts, told)
 
     def fill(self, reason: str) -> None:
         """Rows for what was not judged, for a reason that is not the student's."""
