@@ -121,8 +121,8 @@ def _norms(held: Holdings) -> list[str]:
         return []
     each = held.ranks[0].weight_bytes["norms"]
     return [
-        f"Norms are not cut: every rank keeps all of them, {size_of(each)} each time, so "
-        f"{size_of(held.replicated['norms'])} are held again."
+        f"Norms (two a layer, one at the end) are not cut: every rank keeps all of them, "
+        f"{size_of(each)}, so {size_of(held.replicated['norms'])} are held again in all."
     ]
 
 

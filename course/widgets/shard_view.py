@@ -37,7 +37,9 @@ def view(choice: Mapping[str, int]) -> View:
         origin=origin(preset),
         hint=f"Legal for {preset.title}: TP {', '.join(map(str, legal))}.",
         reasons=answer.reasons,
-        jumps=tuple(Jump(f"Show TP {tp}", {"tp": SIZES.index(tp)}) for tp in answer.nearest),
+        jumps=tuple(
+            Jump(f"Show TP {tp}", {"tp": SIZES.index(tp)}) for tp in answer.nearest if tp in SIZES
+        ),
         caption="What each rank holds, by index into the model",
         columns=_columns(held) if held else (),
         rows=tuple((f"rank {rank.rank}", _cells(held, rank)) for rank in held.ranks)
