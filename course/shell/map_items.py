@@ -26,7 +26,7 @@ def drawing(lesson_map: LessonMap) -> dict[str, Any]:
                     {
                         "key": f"edge:{index}",
                         "name": edge_name(lesson_map, edge),
-                        "facts": [(heading, to_html(text)) for heading, text in of_edge(edge)],
+                        "facts": [[heading, to_html(text)] for heading, text in of_edge(edge)],
                         "path": _path(curve),
                         "head": " ".join(f"{x:.1f},{y:.1f}" for x, y in arrowhead(curve)),
                         "text": _text(label.rect, label.lines, LABEL_TEXT, LABEL_LINE),
@@ -44,7 +44,7 @@ def _node(node: Node, rect: Rect, lines: tuple[str, ...]) -> dict[str, Any]:
     return {
         "key": f"node:{node.id}",
         "name": node.title,
-        "facts": [("", to_html(node.why))],
+        "facts": [["", to_html(node.why)]],
         "box": _frame(rect),
         "text": _text(rect, lines, NODE_TEXT, NODE_LINE),
     }

@@ -114,7 +114,11 @@ def map_tables(lesson_map: LessonMap) -> Static:
         "<details><summary>The map as Mermaid source</summary>"
         f"<pre>{html.escape(source, quote=False)}</pre></details>"
     )
-    return f"<p>{html.escape(count)}.</p>{body}{fold}", f"{count}.\n{text}\n\n{source}"
+    title = html.escape(lesson_map.title)
+    return (
+        f"<p><strong>{title}</strong> ({count})</p>{body}{fold}",
+        f"{lesson_map.title} ({count})\n{text}\n\n{source}",
+    )
 
 
 def edge_name(lesson_map: LessonMap, edge: Edge) -> str:
