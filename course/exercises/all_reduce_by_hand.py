@@ -65,76 +65,76 @@ def _mistakes(parts: Tensor) -> tuple[Mistake, ...]:
     return (
         Mistake(
             "forbidden-collective",
-            "a collective did the work. Only send, recv and send_recv may be used here, "
-            "because those are what a collective is made of",
+            "A collective did the work. Only send, recv and send_recv may be used here, "
+            "because those are what a collective is made of.",
             shows=_used_a_collective,
         ),
         Mistake(
             "went-round-the-comm",
-            "the sum is right, and a rank has it without any send or receive of `comm`. Use the "
-            "messages of `comm` and nothing else",
+            "The sum is right, and a rank has it without any send or receive of `comm`. Use the "
+            "messages of `comm` and nothing else.",
             shows=no_message,
         ),
         Mistake(
             "circular-wait",
-            "every rank waits inside a message, and none is free to serve the other side of it. "
+            "Every rank waits inside a message, and none is free to serve the other side of it. "
             "A send returns only once its receiver takes the tensor, so ranks that all send first "
-            "(or all receive first) wait for ever",
+            "(or all receive first) wait for ever.",
             shows=_all_wait,
         ),
         Mistake(
             "missing-reduce",
-            "each rank returns what it brought: nothing from another rank was added to it",
+            "Each rank returns what it brought: nothing from another rank was added to it.",
             returns=lambda rank: parts[rank],
         ),
         Mistake(
             "only-one-rank",
-            "the sum is whole on one rank only. In an all-reduce every rank ends with it, so "
-            "whoever has it must pass it on",
+            "The sum is whole on one rank only. In an all-reduce every rank ends with it, so "
+            "whoever has it must pass it on.",
             shows=right_on_one_rank_only(total),
         ),
         Mistake(
             "mean-instead-of-sum",
-            "the result is divided by the number of ranks: a mean, not a sum",
+            "The result is divided by the number of ranks: a mean, not a sum.",
             returns=lambda rank: total / size,
         ),
         Mistake(
             "own-part-missing",
-            "what a rank returns has the parts that arrived but not the one it brought itself",
+            "What a rank returns has the parts that arrived but not the one it brought itself.",
             returns=lambda rank: total - parts[rank],
         ),
         *both_ways(
             "own-part-missing",
-            "a rank returns what arrived last, and its own part is not in it",
+            "A rank returns what arrived last, and its own part is not in it.",
             lambda rank, step: from_neighbour(rank, step),
         ),
         *both_ways(
             "neighbour-only",
-            "each rank added one neighbour's tensor and stopped. With more than two ranks, "
-            "parts from further away never arrive",
+            "Each rank added one neighbour's tensor and stopped. With more than two ranks, "
+            "parts from further away never arrive.",
             lambda rank, step: parts[rank] + from_neighbour(rank, step),
         ),
         *both_ways(
             "same-part-again",
-            "a rank received its neighbour's tensor several times and the other ranks' never: "
-            "every round sent the same tensor on its way",
+            "A rank received its neighbour's tensor several times and the other ranks' never: "
+            "every round sent the same tensor on its way.",
             lambda rank, step: parts[rank] + (size - 1) * from_neighbour(rank, step),
         ),
         *both_ways(
             "counted-twice",
-            "some parts are in the sum more than once. What travels on is a sum that already "
-            "holds parts which the next rank has counted, or will count",
+            "Some parts are in the sum more than once. What travels on is a sum that already "
+            "holds parts which the next rank has counted, or will count.",
             lambda rank, step: running(rank, step, size - 1),
         ),
         *both_ways(
             "one-round-too-many",
-            "the sums went round once more than there are other ranks",
+            "The sums went round once more than there are other ranks.",
             lambda rank, step: running(rank, step, size),
         ),
         Mistake(
             "one-round-too-many",
-            "each rank counted its own part twice: the parts went all the way round the ring, "
-            "and the last to arrive was the rank's own",
+            "Each rank counted its own part twice: the parts went all the way round the ring, "
+            "and the last to arrive was the rank's own.",
             returns=lambda rank: total + parts[rank],
         ),
     )

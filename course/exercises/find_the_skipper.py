@@ -83,41 +83,41 @@ def _mistakes(whole: Sequence[Call], ranks: int, skipper: int, skipped: int) -> 
     return (
         Mistake(
             "blames-another-rank",
-            "the place is right, but the rank you name made every call. A list that differs from "
-            "rank 0's, or from its neighbour's, need not be the one that lacks a call",
+            "The place is right, but the rank you name made every call. A list that differs from "
+            "rank 0's, or from its neighbour's, need not be the one that lacks a call.",
             shows=blames_another,
         ),
         Mistake(
             "counted-from-one",
-            "the index is one too high: indices count from 0",
+            "The index is one too high: indices count from 0.",
             returns=lambda _: (skipper, skipped + 1),
         ),
         Mistake(
             "swapped",
-            "the two numbers are in the wrong order: the rank comes first",
+            "The two numbers are in the wrong order: the rank comes first.",
             returns=lambda _: (skipped, skipper),
         ),
         Mistake(
             "compares-names-only",
-            "two calls with the same name and different shapes were taken for the same call",
+            "Two calls with the same name and different shapes were taken for the same call.",
             returns=lambda _: (skipper, _first_difference(whole, skipped, names_only=True)),
         ),
         Mistake(
             "first-occurrence",
-            "the call that is missing is the right one, but the same call also occurs earlier in "
-            "the list, and that earlier place is what you return",
+            "The call that is missing is the right one, but the same call also occurs earlier in "
+            "the list, and that earlier place is what you return.",
             returns=lambda _: (skipper, whole.index(whole[skipped])),
         ),
         Mistake(
             "end-of-the-list",
-            "you return where the short list ends. The call may be missing anywhere: what follows "
-            "it has moved up by one place",
+            "You return where the short list ends. The call may be missing anywhere: what follows "
+            "it has moved up by one place.",
             returns=lambda _: (skipper, len(whole) - 1),
         ),
         Mistake(
             "last-call-unseen",
-            "nothing was found. The last call is the one missing, so the short list agrees with "
-            "the others as far as it goes, and a comparison that ends with it sees nothing",
+            "Nothing was found. The last call is the one missing, so the short list agrees with "
+            "the others as far as it goes, and a comparison that ends with it sees nothing.",
             returns=lambda _: _none_if(skipped == len(whole) - 1),
         ),
     )

@@ -34,66 +34,66 @@ def _mistakes(parts: list[Tensor]) -> tuple[Mistake, ...]:
     return (
         Mistake(
             "other-collectives",
-            "the numbers took another way than an all-reduce. One all-reduce (or two) is enough "
-            "here, and its cost does not grow with the number of ranks as a gather's does",
+            "The numbers took another way than an all-reduce. One all-reduce, or two, is "
+            "enough here.",
             shows=lambda outcome: any(
                 event.op != "all_reduce" for trace in outcome.traces for event in trace
             ),
         ),
         Mistake(
             "too-many-all-reduces",
-            "more than two all-reduces. Each one makes all ranks meet; numbers that are ready at "
-            "the same time can travel in the same one",
+            "More than two all-reduces. Each one makes all ranks meet; numbers that are ready at "
+            "the same time can travel in the same one.",
             shows=lambda outcome: any(trace.count("all_reduce") > 2 for trace in outcome.traces),
         ),
         Mistake(
             "missing-reduce",
-            "each rank returns the mean of its own part, as if there were no other ranks",
+            "Each rank returns the mean of its own part, as if there were no other ranks.",
             returns=lambda rank: parts[rank].mean(),
         ),
         Mistake(
             "mean-of-means",
-            "the ranks' means were averaged. A rank with few numbers then counts as much as a rank "
-            "with many, and a rank with none has no mean at all",
+            "The ranks' means were averaged. A rank with few numbers then counts as much as a rank "
+            "with many, and a rank with none has no mean at all.",
             returns=lambda rank: torch.stack([part.mean() for part in parts]).mean(),
         ),
         Mistake(
             "own-count",
-            "the sum runs over all ranks, but it is divided by the number of values on this rank",
+            "The sum runs over all ranks, but it is divided by the number of values on this rank.",
             returns=lambda rank: total / len(parts[rank]),
         ),
         Mistake(
             "own-sum",
-            "the number of values is counted over all ranks, but the sum above it is this "
-            "rank's alone",
+            "The number of values is counted over all ranks, but the sum above it is this "
+            "rank's alone.",
             returns=lambda rank: parts[rank].sum() / count,
         ),
         Mistake(
             "equal-parts-assumed",
-            "the sum is divided by this rank's number of values times the number of ranks, "
-            "as if every rank held equally many",
+            "The sum is divided by this rank's number of values times the number of ranks, "
+            "as if every rank held equally many.",
             returns=lambda rank: total / (len(parts[rank]) * size),
         ),
         Mistake(
             "divided-by-ranks",
-            "the sum over all ranks is divided by the number of ranks, not of values",
+            "The sum over all ranks is divided by the number of ranks, not of values.",
             returns=lambda rank: total / size,
         ),
         Mistake(
             "sum-instead-of-mean",
-            "this is the sum over all ranks; nothing divides it",
+            "This is the sum over all ranks; nothing divides it.",
             returns=lambda rank: total,
         ),
         Mistake(
             "averaged-twice",
-            'the sum went through op="avg", which divides by the number of ranks, while the number '
-            "of values was summed",
+            'The sum went through op="avg", which divides by the number of ranks, while the number '
+            "of values was summed.",
             returns=lambda rank: total / size / count,
         ),
         Mistake(
             "only-one-rank",
-            "one rank has the mean and the others return something else. After an all-reduce every "
-            "rank can finish the work",
+            "One rank has the mean and the others return something else. After an all-reduce every "
+            "rank can finish the work.",
             shows=right_on_one_rank_only(total / count),
         ),
     )

@@ -73,41 +73,41 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         return padded[:, rank * width : (rank + 1) * width].argmax(dim=1) + rank * width
 
     no_exchange = (
-        "each rank returns the best of the ids it holds itself: nobody compared the ranks' best "
-        "logits with each other"
+        "Each rank returns the best of the ids it holds itself: nobody compared the ranks' best "
+        "logits with each other."
     )
-    tie = "where several ids share the largest logit, you do not return the lowest of them"
+    tie = "Where several ids share the largest logit, you do not return the lowest of them."
     return (
         Mistake(
             "sends-all-logits",
-            "a rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
-            "megabytes a step; of each rank only its best candidate per row can win",
+            "A rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
+            "megabytes a step; of each rank only its best candidate per row can win.",
             shows=sends_its_logits(padded.split(width, dim=1)),
         ),
         Mistake("own-best-only", no_exchange, returns=local_winner),
         Mistake("own-best-only", no_exchange, returns=local_padded_winner),
         Mistake(
             "padding-wins",
-            "a padding column won. It holds 0, and where all real logits are negative 0 is the "
-            "largest number of the row",
+            "A padding column won. It holds 0, and where all real logits are negative 0 is the "
+            "largest number of the row.",
             returns=lambda _: padded.argmax(dim=1),
         ),
         Mistake(
             "local-index",
-            "the winner is right, but you return its column on the rank that holds it. A column "
-            "becomes a token id only together with where that rank's block begins",
+            "The winner is right, but you return its column on the rank that holds it. A column "
+            "becomes a token id only together with where that rank's block begins.",
             returns=lambda _: column,
         ),
         Mistake(
             "own-offset",
-            "the winner's column is right, but each rank added the start of its own block to it, "
-            "not that of the block in which the winner lies",
+            "The winner's column is right, but each rank added the start of its own block to it, "
+            "not that of the block in which the winner lies.",
             returns=lambda rank: column + rank * width,
         ),
         Mistake(
             "offset-from-num-real",
-            "the start of the winner's block was computed from num_real. Blocks are equally wide, "
-            "padding included, and a block with padding has fewer real columns than its width",
+            "The start of the winner's block was computed from num_real. Blocks are equally wide, "
+            "padding included, and a block with padding has fewer real columns than its width.",
             returns=lambda _: column + owner * torch.tensor(num_real)[owner],
         ),
         Mistake(
@@ -123,19 +123,19 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         ),
         Mistake(
             "tied-ids-added",
-            "where several ranks hold the largest logit, their ids were added up: a sum finds the "
-            "winner only as long as one rank alone contributes to it",
+            "Where several ranks hold the largest logit, their ids were added up: a sum finds the "
+            "winner only as long as one rank alone contributes to it.",
             returns=lambda _: candidates.clamp(min=0).sum(dim=1),
         ),
         Mistake(
             "smallest-logit",
-            "you return the id of the smallest of the ranks' best logits",
+            "You return the id of the smallest of the ranks' best logits.",
             returns=lambda _: _smallest_of_best(logits, width),
         ),
         Mistake(
             "only-one-rank",
-            "one rank has the right ids and the others return something else. Every rank needs the "
-            "token: each of them feeds it to the next step",
+            "One rank has the right ids and the others return something else. Every rank needs the "
+            "token: each of them feeds it to the next step.",
             shows=right_on_one_rank_only(right),
         ),
     )

@@ -79,95 +79,95 @@ def _mistakes(
     return (
         Mistake(
             "sends-all-logits",
-            "a rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
-            "megabytes a step; a maximum, a sum and one logit per row say all that is needed",
+            "A rank sent as many numbers as it holds logits. With a vocabulary of 150,000 that is "
+            "megabytes a step, for an answer of one number per row.",
             shows=sends_its_logits(parts),
         ),
         *told(
             "softmax-within-the-rank",
-            "the probability is taken within the part of the vocabulary that one rank holds: "
-            "neither the maximum nor the sum of the exponentials has seen the other ranks",
+            "The probability is taken within the part of the vocabulary that one rank holds: "
+            "neither the maximum nor the sum of the exponentials has seen the other ranks.",
             lambda _: at_target - own_lse,
         ),
         *told(
             "sum-not-reduced",
-            "the sum of the exponentials runs over this rank's ids only",
+            "The sum of the exponentials runs over this rank's ids only.",
             lambda rank: at_target - lse[rank],
         ),
         *told(
             "local-max-for-global",
-            "each rank subtracted the maximum of its own logits, so the exponentials that were "
-            "added up are on a different scale on every rank",
+            "Each rank subtracted the maximum of its own logits, so the exponentials that were "
+            "added up are on a different scale on every rank.",
             lambda _: at_target - own_top - local_sums.sum(dim=0).log(),
             lambda rank: at_target - tops[rank] - local_sums.sum(dim=0).log(),
         ),
         *told(
             "foreign-targets-added",
-            "ranks that do not hold a row's target added some logit of their own to it. Such a "
-            "rank must bring nothing to that sum",
+            "Ranks that do not hold a row's target added some logit of their own to it. Such a "
+            "rank must bring nothing to that sum.",
             *_with_foreign_logits(parts, blocks, targets, top, log_total),
         ),
         *told(
             "log-sums-added",
-            "the ranks' logarithms were added up. The logarithm of a sum is not the sum of the "
-            "logarithms: add the exponentials, then take the logarithm once",
+            "The ranks' logarithms were added up. The logarithm of a sum is not the sum of the "
+            "logarithms.",
             lambda _: at_target - lse.sum(dim=0),
         ),
         *told(
             "largest-part-for-sum",
-            "of the ranks' sums of exponentials the largest was taken, where all of them count",
+            "Of the ranks' sums of exponentials the largest was taken, where all of them count.",
             lambda _: at_target - lse.amax(dim=0),
         ),
         *told(
             "mean-instead-of-sum",
-            "the sums of the exponentials were averaged over the ranks, not added",
+            "The sums of the exponentials were averaged over the ranks, not added.",
             lambda _: right + torch.tensor(float(ranks)).double().log(),
         ),
         *told(
             "shift-on-one-side-only",
-            "the maximum was subtracted from the logits under the sum but not from the target's "
-            "logit, or the other way round",
+            "The maximum was subtracted from the logits under the sum but not from the target's "
+            "logit, or the other way round.",
             lambda _: right + top,
             lambda _: right - top,
         ),
         *told(
             "exp-overflows",
-            "nothing was subtracted before exp, and exp of a logit above 709 is infinite in "
-            "float64 (above 88 in float32)",
+            "Nothing was subtracted before exp, and exp of a logit above 709 is infinite in "
+            "float64 (above 88 in float32).",
             lambda _: summed_over_shift(torch.zeros_like(top)),
         ),
         *told(
             "maxima-added",
-            "the ranks' maxima were added up, which shifts large logits so far down that every "
-            "exp of them rounds to 0",
+            "The ranks' maxima were added up, which shifts large logits so far down that every "
+            "exp of them rounds to 0.",
             lambda _: summed_over_shift(tops.sum(dim=0)),
         ),
         *told(
             "log-of-rounded-probability",
-            "the probability was computed first and its logarithm last. A probability below about "
-            "1e-324 rounds to 0 in float64, and the logarithm of that is minus infinity",
+            "The probability was computed first and its logarithm last. A probability below about "
+            "1e-324 rounds to 0 in float64, and the logarithm of that is minus infinity.",
             lambda _: ((at_target - top).exp() / (log_total - top).exp()).log(),
             lambda _: right.exp().log(),
         ),
         *told(
             "loss-instead-of-log-probability",
-            "the sign is turned: this is the loss, the negative log-probability",
+            "The sign is turned: this is the loss, the negative log-probability.",
             lambda _: -right,
         ),
         *told(
             "probability-instead-of-logarithm",
-            "this is the probability; its logarithm is asked for",
+            "This is the probability; its logarithm is asked for.",
             lambda _: right.exp(),
         ),
         Mistake(
             "target-not-shared",
-            "a row is right only on the rank that holds its target: the others went on without "
-            "the target's logit",
+            "A row is right only on the rank that holds its target: the others went on without "
+            "the target's logit.",
             shows=target_not_shared,
         ),
         Mistake(
             "only-one-rank",
-            "one rank has the right values and the others return something else",
+            "One rank has the right values and the others return something else.",
             shows=right_on_one_rank_only(right, TOLERANCE),
         ),
     )

@@ -49,55 +49,55 @@ def _mistakes(vocab_size: int, tp: int) -> tuple[Mistake, ...]:
     return (
         Mistake(
             "inclusive-stop",
-            "each range ends one id early. The stop of a Python range is not in it",
+            "Each range ends one id early. The stop of a Python range is not in it.",
             shows=moved(0, -1),
         ),
         Mistake(
             "overlapping-ranges",
-            "each range ends one id late, so neighbours hold an id twice and the last one runs "
-            "past the vocabulary. The stop of a Python range is not in it",
+            "Each range ends one id late, so neighbours hold an id twice and the last one runs "
+            "past the vocabulary. The stop of a Python range is not in it.",
             shows=moved(0, 1),
         ),
         Mistake(
             "counted-from-one",
-            "the ids are counted from 1, and a vocabulary counts from 0: the first token is lost "
-            "and the last range runs past the end",
+            "The ids are counted from 1, and a vocabulary counts from 0: the first token is lost "
+            "and the last range runs past the end.",
             shows=moved(1, 1),
         ),
         Mistake(
             "loses-the-last-ids",
-            "every range has the length of the rounded-down division, so the ids that are left "
-            "over at the end lie in no range: the model could never say those tokens",
+            "Every range has the length of the rounded-down division, so the ids that are left "
+            "over at the end lie in no range: the model could never say those tokens.",
             returns=lambda _: blocks,
         ),
         Mistake(
             "past-the-vocabulary",
-            "every range has the length of the rounded-up division, so the last ones run into ids "
-            "that do not exist",
+            "Every range has the length of the rounded-up division, so the last ones run into ids "
+            "that do not exist.",
             returns=lambda _: wide_blocks,
         ),
         Mistake(
             "last-range-short",
-            "every id is there once, but the first ranks took the rounded-up length and the last "
-            "got what was left: the lengths differ by more than one",
+            "Every id is there once, but the first ranks took the rounded-up length and the last "
+            "got what was left: the lengths differ by more than one.",
             returns=lambda _: clipped,
         ),
         Mistake(
             "last-rank-takes-the-rest",
-            "every id is there once, but the last rank takes all that the rounded-down division "
-            "leaves over: the lengths differ by more than one, and all ranks wait for the longest",
+            "Every id is there once, but the last rank takes all that the rounded-down division "
+            "leaves over: the lengths differ by more than one, and all ranks wait for the longest.",
             returns=lambda _: last_takes_rest,
         ),
         Mistake(
             "longer-ranges-not-first",
-            "every id is there once and the lengths are right, but the longer ranges do not come "
-            "first",
+            "Every id is there once and the lengths are right, but the longer ranges do not come "
+            "first.",
             shows=longer_not_first,
         ),
         Mistake(
             "round-robin",
-            "the ids were dealt out in turn, so no rank holds an unbroken block; a rank reads its "
-            "rows of the table as one slice",
+            "The ids were dealt out in turn, so no rank holds an unbroken block; a rank reads its "
+            "rows of the table as one slice.",
             returns=lambda _: [range(rank, vocab_size, tp) for rank in range(tp)],
         ),
     )
