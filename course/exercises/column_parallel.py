@@ -27,6 +27,8 @@ MESSAGES = {
     "gather-wrong-dim": "The ranks' parts were joined along a dimension of the batch, one batch "
     "under the other. They are different columns of the same rows.",
     "bias-missing": "The product is right and the bias is nowhere in it.",
+    "bias-twice": "The bias is in the result twice: in each rank's columns, and once more in the "
+    "output that was put together from them.",
     "same-slice-everywhere": "Every rank computed the same columns: the slice does not depend on "
     "the rank.",
     "same-bias-slice": "The slice of the weight moves with the rank, the slice of the bias does "
@@ -49,6 +51,7 @@ MESSAGES = {
 
 def _returned(ranks: int, x: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tuple[str, Returns]]:
     yield "bias-missing", on_every_rank(F.linear(x, weight))
+    yield "bias-twice", on_every_rank(F.linear(x, weight, 2 * bias))
     if ranks == 1:
         return
     rows = slices(len(weight), ranks)

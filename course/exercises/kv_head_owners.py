@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from course.exercises.tensor_cases import Returns, mistakes, on_every_rank
-from course.grading.exercise import Case, Exercise
+from course.grading.exercise import Case, Exercise, Outcome
 from labkit.plan.shard import partition_heads
 
 Owners = list[list[int]]
 
 MESSAGES = {
-    "not-replicated": "Some ranks hold no KV head at all: with more ranks than KV heads the heads "
-    "were dealt out once. The query heads of those ranks have nothing to attend to.",
+    "not-replicated": "Some ranks hold no KV head at all. There are more ranks than KV heads, each "
+    "KV head went to one rank, and the query heads of the others have nothing to attend to.",
     "round-robin": "The KV heads were dealt out like cards, one to each rank in turn. A rank's "
     "query heads are neighbours, and neighbours share a KV head: another one than it was dealt.",
     "one-head-per-rank": "Every rank holds one KV head although its query heads use several: some "
@@ -23,6 +23,10 @@ MESSAGES = {
     "query-heads": "These are the query heads of each rank. Several query heads share one KV head.",
     "repeated-per-query-head": "A KV head is listed once for each query head that uses it. A rank "
     "stores it once.",
+    "last-head-for-the-rest": "The first ranks have a KV head each, and all ranks after them have "
+    "the last one. All KV heads have equally many query heads, so they have equally many ranks.",
+    "no-such-head": "Some ranks hold KV heads that the model does not have: the numbers go on "
+    "rising after the last KV head.",
     "interleaved-groups": "Query heads were matched to KV heads by remainder, as if query head 1 "
     "used KV head 1. The query heads of one KV head are neighbours.",
     "group-size-for-replicas": "The number of neighbouring ranks that share a KV head was taken "
@@ -33,14 +37,19 @@ MESSAGES = {
 }
 
 
-def _wrong(heads: int, kv_heads: int, tp: int, right: Owners) -> Iterator[tuple[str, Any]]:
+def _wrong(heads: int, kv_heads: int, tp: int, right: Owners) -> Iterator[tuple[str, Returns]]:
+    for key, owners in _owners(heads, kv_heads, tp, right):
+        yield key, on_every_rank(owners)
+
+
+def _owners(heads: int, kv_heads: int, tp: int, right: Owners) -> Iterator[tuple[str, Any]]:
+    """What each mistake returns; with few ranks some of it is right."""
     ranks = range(tp)
     group, queries = heads // kv_heads, heads // tp
     of_rank = [range(rank * queries, (rank + 1) * queries) for rank in ranks]
     if tp > kv_heads:
-        yield "not-replicated", [[rank] if rank < kv_heads else [] for rank in ranks]
-        yield "not-replicated", [[] for _ in ranks]
         yield "round-robin", [[rank % kv_heads] for rank in ranks]
+        yield "last-head-for-the-rest", [[min(rank, kv_heads - 1)] for rank in ranks]
         yield "group-size-for-replicas", [[rank // group] for rank in ranks]
     else:
         yield "one-head-per-rank", [[rank * kv_heads // tp] for rank in ranks]
@@ -54,10 +63,12 @@ def _wrong(heads: int, kv_heads: int, tp: int, right: Owners) -> Iterator[tuple[
     yield "not-lists", [owned[0] for owned in right]
 
 
-def _returned(right: Owners, wrong: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Returns]]:
-    for key, owners in wrong:
-        if owners != right:
-            yield key, on_every_rank(owners)
+def _shown(kv_heads: int) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    yield "not-replicated", lambda outcome: any(len(held) == 0 for held in outcome.returned[0])
+    yield (
+        "no-such-head",
+        lambda outcome: any(head >= kv_heads for held in outcome.returned[0] for head in held),
+    )
 
 
 def _case(heads: int, kv_heads: int, tp: int) -> Case:
@@ -71,7 +82,7 @@ def _case(heads: int, kv_heads: int, tp: int) -> Case:
         ranks=0,
         arguments=arguments,
         expected=on_every_rank(right),
-        mistakes=mistakes(MESSAGES, _returned(right, _wrong(heads, kv_heads, tp, right))),
+        mistakes=mistakes(MESSAGES, _wrong(heads, kv_heads, tp, right), _shown(kv_heads)),
     )
 
 

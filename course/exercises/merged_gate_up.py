@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course.exercises.tensor_cases import Returns, mistakes, normal, on_every_rank, slices
+from course.exercises.tensor_cases import mistakes, normal, on_every_rank, slices
 from course.grading.exercise import Case, Exercise
 
 MESSAGES = {
@@ -25,6 +25,8 @@ MESSAGES = {
     "the same one.",
     "different-slices": "The gate rows and the up rows of the shard have different places in "
     "their parts, so each gate is multiplied by the up of another column.",
+    "slices-overlap": "The slices of neighbouring ranks overlap: from rank to rank the start moves "
+    "by one row instead of by the length of a slice.",
     "cut-columns": "The cut went through the input features (dim 1): every rank has all outputs, "
     "each over a part of the inputs, and the activation would see partial sums.",
     "joined-side-by-side": "Gate rows and up rows stand beside each other, which makes rows of "
@@ -34,6 +36,7 @@ MESSAGES = {
 
 
 def _wrong(weight: Tensor, rank: int, tp: int) -> Iterator[tuple[str, Tensor]]:
+    """The shard that each mistake gives; rank 0's is right where the rank is ignored."""
     gate, up = weight.chunk(2)
     places = slices(len(gate), tp)
     mine = places[rank]
@@ -49,19 +52,14 @@ def _wrong(weight: Tensor, rank: int, tp: int) -> Iterator[tuple[str, Tensor]]:
     yield "different-slices", torch.cat((gate[mine], up[places[0]]))
     yield "different-slices", torch.cat((gate[places[0]], up[mine]))
     yield "different-slices", torch.cat((gate[mine], up[places[tp - 1 - rank]]))
+    width = len(gate) // tp
+    yield "slices-overlap", torch.cat((gate[rank : rank + width], up[rank : rank + width]))
     yield "joined-side-by-side", torch.cat((gate[mine], up[mine]), dim=1)
     yield "stacked", torch.stack((gate[mine], up[mine]))
     if weight.shape[1] % tp == 0:
         columns = slices(weight.shape[1], tp)[rank]
         yield "cut-columns", weight[:, columns]
         yield "cut-columns", torch.cat((gate[:, columns], up[:, columns]), dim=1)
-
-
-def _returned(right: Tensor, weight: Tensor, rank: int, tp: int) -> Iterator[tuple[str, Returns]]:
-    """The mistakes that change this shard: rank 0 looks right where the rank is ignored."""
-    for key, shard in _wrong(weight, rank, tp):
-        if not torch.equal(shard, right):
-            yield key, on_every_rank(shard)
 
 
 def _case(seed: int, rank: int, tp: int, gate_rows: int, hidden_size: int) -> Case:
@@ -78,7 +76,9 @@ def _case(seed: int, rank: int, tp: int, gate_rows: int, hidden_size: int) -> Ca
         ranks=0,
         arguments=arguments,
         expected=on_every_rank(right),
-        mistakes=mistakes(MESSAGES, _returned(right, weight, rank, tp)),
+        mistakes=mistakes(
+            MESSAGES, ((key, on_every_rank(shard)) for key, shard in _wrong(weight, rank, tp))
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from course.exercises.tensor_cases import (
     Returns,
     all_have_shape,
     count,
+    held_by,
     mistakes,
     normal,
     on_every_rank,
@@ -30,10 +31,15 @@ MESSAGES = {
     "not depend on the rank.",
     "columns-do-not-match": "The columns that gate and up gave this rank are not the ones its "
     "slice of down expects.",
+    "strided-columns": "Each rank took every n-th column of the hidden layer. With whole matrices "
+    "on every rank the sum comes out right; a rank that holds one block has no such columns.",
     "cut-as-one-block": "Gate and up were joined and then cut in one go. The first ranks had rows "
     "of the gate only, and multiplied gates by gates.",
     "summed-whole-products": "Every rank did the whole block and then the results were added up: "
     "the output counts once for each rank.",
+    "averaged-whole-products": "Every rank did the whole block, and dividing by the ranks made up "
+    "for it. The work was repeated, and a rank that holds one block of each matrix cannot do it.",
+    "gate-and-up-added": "Gate and up were added. A gate scales: it multiplies.",
     "no-activation": "The gate was multiplied with up as it is: no activation anywhere.",
     "activation-on-up": "The activation went to up instead of the gate.",
     "activation-on-product": "The activation came after gate and up were multiplied.",
@@ -54,75 +60,99 @@ MESSAGES = {
 }
 
 
-def _returned(ranks: int, weights: tuple[Tensor, ...]) -> Iterator[tuple[str, Returns]]:
-    """What each mistake gives on every rank; x and the three matrices are whole."""
-    x, gate, up, down = weights
-    g, u = F.linear(x, gate), F.linear(x, up)
-    right = F.linear(F.silu(g) * u, down)
-    yield "no-activation", on_every_rank(F.linear(g * u, down))
-    yield "activation-on-up", on_every_rank(F.linear(g * F.silu(u), down))
-    yield "activation-on-product", on_every_rank(F.linear(F.silu(g * u), down))
-    for activation in (torch.sigmoid, F.relu, F.gelu, _gelu_tanh, torch.tanh):
-        yield "other-activation", on_every_rank(F.linear(activation(g) * u, down))
-    yield "activation-at-the-end", on_every_rank(F.silu(F.linear(g * u, down)))
-    yield "activation-at-the-end", on_every_rank(F.silu(right))
+Weights = tuple[Tensor, Tensor, Tensor]
+"""gate and up `[F, D]`, down `[D, F]`, as one rank has them."""
+
+
+def _returned(x: Tensor, held: list[Weights]) -> Iterator[tuple[str, Returns]]:
+    """What each mistake gives; `held` are the matrices of every rank."""
+    ranks = len(held)
+    places = slices(len(held[0][0]), ranks)
+    own = [
+        (gate[mine], up[mine], down[:, mine])
+        for (gate, up, down), mine in zip(held, places, strict=True)
+    ]
+    parts = [_block(x, weights) for weights in own]
+    for key, gated in _GATINGS:
+        yield key, on_every_rank(_sum(_block(x, weights, gated) for weights in own))
+    ungated = [_block(x, weights, lambda g, u: g * u) for weights in own]
+    yield "activation-at-the-end", on_every_rank(F.silu(_sum(ungated)))
+    yield "activation-at-the-end", on_every_rank(F.silu(_sum(parts)))
     if ranks == 1:
         return
-    hidden = F.silu(g) * u
-    places = slices(len(gate), ranks)
-    parts = [F.linear(hidden[..., mine], down[:, mine]) for mine in places]
     yield "no-reduce", lambda rank: parts[rank]
-    yield "mean-of-partial-sums", on_every_rank(right / ranks)
-    yield "summed-whole-products", on_every_rank(right * ranks)
-    yield "same-slice-everywhere", on_every_rank(parts[0] * ranks)
-    first = hidden[..., places[0]]
-    yield "same-slice-everywhere", on_every_rank(_sum(F.linear(first, down[:, s]) for s in places))
+    yield "mean-of-partial-sums", on_every_rank(_sum(parts) / ranks)
+    yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in parts))
+    yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in ungated))
+    for key, partial in _cut_wrongly(x, held, places):
+        yield key, on_every_rank(_sum(partial))
+
+
+_GATINGS: tuple[tuple[str, Callable[[Tensor, Tensor], Tensor]], ...] = (
+    ("no-activation", lambda g, u: g * u),
+    ("activation-on-up", lambda g, u: g * F.silu(u)),
+    ("activation-on-product", lambda g, u: F.silu(g * u)),
+    ("gate-and-up-added", lambda g, u: F.silu(g) + u),
+    ("other-activation", lambda g, u: torch.sigmoid(g) * u),
+    ("other-activation", lambda g, u: F.relu(g) * u),
+    ("other-activation", lambda g, u: F.gelu(g) * u),
+    ("other-activation", lambda g, u: F.gelu(g, approximate="tanh") * u),
+    ("other-activation", lambda g, u: torch.tanh(g) * u),
+)
+
+
+def _block(
+    x: Tensor,
+    weights: Weights,
+    gated: Callable[[Tensor, Tensor], Tensor] = lambda g, u: F.silu(g) * u,
+) -> Tensor:
+    gate, up, down = weights
+    return F.linear(gated(F.linear(x, gate), F.linear(x, up)), down)
+
+
+def _cut_wrongly(
+    x: Tensor, held: list[Weights], places: tuple[slice, ...]
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """The partial sums that each rank has after wrong slices."""
+    n, first = len(places), places[0]
+    each = [(rank, *weights) for rank, weights in enumerate(held)]
+
+    def summed(cut: Callable[..., Weights]) -> list[Tensor]:
+        return [_block(x, cut(r, g, u, d)) for r, g, u, d in each]
+
+    yield "same-slice-everywhere", summed(lambda r, g, u, d: (g[first], u[first], d[:, first]))
+    yield "same-slice-everywhere", summed(lambda r, g, u, d: (g[first], u[first], d[:, places[r]]))
     yield (
         "same-slice-everywhere",
-        on_every_rank(_sum(F.linear(hidden[..., s], down[:, places[0]]) for s in places)),
+        summed(lambda r, g, u, d: (g[places[r]], u[places[r]], d[:, first])),
     )
+    yield "columns-do-not-match", summed(lambda r, g, u, d: (g[r::n], u[r::n], d[:, places[r]]))
     yield (
         "columns-do-not-match",
-        on_every_rank(
-            _sum(F.linear(hidden[..., r::ranks], down[:, s]) for r, s in enumerate(places))
-        ),
+        summed(lambda r, g, u, d: (g[places[r]], u[places[r]], d[:, r::n])),
     )
-    yield (
-        "columns-do-not-match",
-        on_every_rank(
-            _sum(F.linear(hidden[..., s], down[:, r::ranks]) for r, s in enumerate(places))
-        ),
-    )
-    yield "cut-as-one-block", on_every_rank(_sum(_cut_as_one_block(ranks, weights)))
-    ungated = [F.linear((g * u)[..., mine], down[:, mine]) for mine in places]
-    yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in ungated))
-    yield "activation-on-partial-sums", on_every_rank(_sum(F.silu(part) for part in parts))
-    if x.shape[-1] % ranks == 0:
-        yield "activation-on-partial-sums", on_every_rank(_sum(_cut_by_inputs(ranks, weights)))
+    yield "strided-columns", summed(lambda r, g, u, d: (g[r::n], u[r::n], d[:, r::n]))
+    yield "summed-whole-products", summed(lambda r, g, u, d: (g, u, d))
+    yield "averaged-whole-products", [part / n for part in summed(lambda r, g, u, d: (g, u, d))]
+
+    def as_one_block(r: int, g: Tensor, u: Tensor, d: Tensor) -> Weights:
+        gate, up = torch.cat((g, u)).chunk(n)[r].chunk(2)
+        return gate, up, d[:, places[r]]
+
+    yield "cut-as-one-block", summed(as_one_block)
+    if x.shape[-1] % n == 0:
+        inputs = slices(x.shape[-1], n)
+        yield (
+            "activation-on-partial-sums",
+            [
+                _block(x[..., inputs[r]], (g[:, inputs[r]], u[:, inputs[r]], d))
+                for r, g, u, d in each
+            ],
+        )
 
 
-def _gelu_tanh(x: Tensor) -> Tensor:
-    return F.gelu(x, approximate="tanh")
-
-
-def _sum(parts: Iterator[Tensor]) -> Tensor:
+def _sum(parts: Iterable[Tensor]) -> Tensor:
     return torch.stack(list(parts)).sum(dim=0)
-
-
-def _cut_as_one_block(ranks: int, weights: tuple[Tensor, ...]) -> Iterator[Tensor]:
-    x, gate, up, down = weights
-    merged = torch.cat((gate, up))
-    blocks = slices(len(merged), ranks)
-    for block, mine in zip(blocks, slices(len(gate), ranks), strict=True):
-        g, u = F.linear(x, merged[block]).chunk(2, dim=-1)
-        yield F.linear(F.silu(g) * u, down[:, mine])
-
-
-def _cut_by_inputs(ranks: int, weights: tuple[Tensor, ...]) -> Iterator[Tensor]:
-    x, gate, up, down = weights
-    for mine in slices(x.shape[-1], ranks):
-        g, u = (F.linear(x[..., mine], weight[:, mine]) for weight in (gate, up))
-        yield F.linear(F.silu(g) * u, down)
 
 
 def _shown(ranks: int, x: Tensor) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
@@ -145,23 +175,45 @@ def _shown(ranks: int, x: Tensor) -> Iterator[tuple[str, Callable[[Outcome], boo
 
 
 def _case(
-    seed: int, ranks: int, batch: tuple[int, ...], hidden_size: int, intermediate_size: int
+    seed: int,
+    ranks: int,
+    batch: tuple[int, ...],
+    hidden_size: int,
+    intermediate_size: int,
+    *,
+    own_block_only: bool = False,
 ) -> Case:
-    up_shape, down_shape = (intermediate_size, hidden_size), (hidden_size, intermediate_size)
+    """`own_block_only`: what other ranks hold of the matrices is garbage on this one."""
+    places = slices(intermediate_size, ranks)
+    wide = (intermediate_size, hidden_size)
 
-    def tensors() -> tuple[Tensor, ...]:
-        return normal(seed, (*batch, hidden_size), up_shape, up_shape, down_shape)
+    def whole() -> tuple[Tensor, ...]:
+        return normal(seed, (*batch, hidden_size), wide, wide, (hidden_size, intermediate_size))
+
+    def held(rank: int) -> Weights:
+        _, gate, up, down = whole()
+        if not own_block_only:
+            return gate, up, down
+        rows, columns = (places[rank],), (slice(None), places[rank])
+        return (
+            held_by(rank, gate, rows),
+            held_by(rank + ranks, up, rows),
+            held_by(rank, down, columns),
+        )
 
     def arguments(rank: int) -> Mapping[str, Any]:
-        return dict(zip(("x", "gate", "up", "down"), tensors(), strict=True))
+        return dict(zip(("x", "gate", "up", "down"), (whole()[0], *held(rank)), strict=True))
 
-    x, gate, up, down = tensors()
+    x, gate, up, down = whole()
+    name = f"{ranks} rank{'s' * (ranks > 1)}, x {list(x.shape)}, {intermediate_size} columns"
     return Case(
-        name=f"{ranks} rank{'s' * (ranks > 1)}, x {list(x.shape)}, {intermediate_size} columns",
+        name=name + ", garbage outside the own block" * own_block_only,
         ranks=ranks,
         arguments=arguments,
-        expected=on_every_rank(F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)),
-        mistakes=mistakes(MESSAGES, _returned(ranks, tensors()), _shown(ranks, x)),
+        expected=on_every_rank(_block(x, (gate, up, down))),
+        mistakes=mistakes(
+            MESSAGES, _returned(x, [held(rank) for rank in range(ranks)]), _shown(ranks, x)
+        ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )
 
@@ -170,15 +222,15 @@ def _visible(seed: int) -> tuple[Case, ...]:
     return (
         _case(seed, 1, (2,), 3, 5),
         _case(seed + 1, 2, (3,), 4, 12),
-        _case(seed + 2, 3, (2, 2), 6, 15),
+        _case(seed + 2, 3, (2, 2), 6, 15, own_block_only=True),
     )
 
 
 def _hidden(seed: int) -> tuple[Case, ...]:
     return (
-        _case(seed, 2, (2, 3), 6, 8),
+        _case(seed, 2, (2, 3), 6, 8, own_block_only=True),
         _case(seed + 1, 3, (4,), 3, 18),
-        _case(seed + 2, 4, (1,), 8, 20),
+        _case(seed + 2, 4, (1,), 8, 20, own_block_only=True),
         _case(seed + 3, 1, (3, 1), 4, 7),
     )
 

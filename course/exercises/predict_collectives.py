@@ -122,7 +122,7 @@ def _case(layers: int, tp: int, batch: int, hidden_size: int, bytes_per_element:
 
 
 def _visible(seed: int) -> tuple[Case, ...]:
-    return (_case(5, 3, 2, 48, 4), _case(30, 3, 7, 576, 2), _case(30, 1, 7, 576, 2))
+    return (_case(5, 4, 3, 48, 2), _case(30, 3, 7, 576, 2), _case(30, 1, 7, 576, 2))
 
 
 def _hidden(seed: int) -> tuple[Case, ...]:

@@ -13,6 +13,7 @@ from course.exercises.tensor_cases import (
     Returns,
     all_have_shape,
     count,
+    held_by,
     mistakes,
     normal,
     on_every_rank,
@@ -36,8 +37,12 @@ MESSAGES = {
     "on the rank, so some features count several times and others never.",
     "columns-do-not-match": "The slice of x and the slice of the weight are different input "
     "features: each x was multiplied by another feature's weights.",
+    "strided-columns": "Each rank took every n-th input feature. With the whole weight on every "
+    "rank the sum comes out right; a rank that holds one block of it has no such columns.",
     "summed-whole-products": "Every rank did the whole product, over all input features, and then "
     "the ranks' results were added up: each term counts once for each rank.",
+    "averaged-whole-products": "Every rank did the whole product, and dividing by the ranks made "
+    "up for it. The work was repeated, and a rank that holds one block of the weight cannot do it.",
     "cut-outputs": "The weight was cut along its output features. Each rank then has other, "
     "finished outputs, and here these were added up.",
     "gathered-columns": "The output was collected from slices of it: that is the column parallel "
@@ -47,13 +52,15 @@ MESSAGES = {
 }
 
 
-def _returned(ranks: int, x: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tuple[str, Returns]]:
-    product = F.linear(x, weight)
+def _returned(x: Tensor, held: list[Tensor], bias: Tensor) -> Iterator[tuple[str, Returns]]:
+    """What each mistake gives; `held` is the weight as each rank has it."""
+    ranks, everywhere = len(held), list(enumerate(held))
+    columns = slices(x.shape[-1], ranks)
+    partial = [F.linear(x[..., columns[r]], w[:, columns[r]]) for r, w in everywhere]
+    product = _sum(partial)
     yield "bias-missing", on_every_rank(product)
     if ranks == 1:
         return
-    columns = slices(x.shape[-1], ranks)
-    partial = [F.linear(x[..., mine], weight[:, mine]) for mine in columns]
     yield "no-reduce", lambda rank: partial[rank]
     yield "no-reduce", lambda rank: partial[rank] + bias
     yield "no-reduce", lambda rank: partial[rank] + bias * (rank == 0)
@@ -63,52 +70,56 @@ def _returned(ranks: int, x: Tensor, weight: Tensor, bias: Tensor) -> Iterator[t
     yield "mean-of-partial-sums", on_every_rank(product / ranks + bias)
     yield "mean-of-partial-sums", on_every_rank((product + bias) / ranks)
     yield "mean-of-partial-sums", on_every_rank(product / ranks)
-    for extra in (torch.zeros_like(bias), bias):
-        for dim in range(x.ndim):
-            yield (
-                "gathered-partials",
-                on_every_rank(torch.cat([part + extra for part in partial], dim)),
-            )
-    yield (
-        "gathered-partials",
-        on_every_rank(torch.cat([partial[0] + bias, *partial[1:]], dim=-1)),
-    )
-    yield "same-slice-everywhere", on_every_rank(ranks * partial[0] + bias)
-    first = columns[0]
-    mixed = [F.linear(x[..., mine], weight[:, first]) for mine in columns]
-    yield "same-slice-everywhere", on_every_rank(torch.stack(mixed).sum(dim=0) + bias)
-    mixed = [F.linear(x[..., first], weight[:, mine]) for mine in columns]
-    yield "same-slice-everywhere", on_every_rank(torch.stack(mixed).sum(dim=0) + bias)
-    yield "columns-do-not-match", on_every_rank(_strided(x, weight, columns, of_x=True) + bias)
-    yield "columns-do-not-match", on_every_rank(_strided(x, weight, columns, of_x=False) + bias)
+    with_bias = [part + bias for part in partial]
+    for dim in range(x.ndim):
+        for parts in (partial, with_bias, [with_bias[0], *partial[1:]]):
+            yield "gathered-partials", on_every_rank(torch.cat(parts, dim))
+    for key, terms in _cut_wrongly(x, everywhere, columns):
+        yield key, on_every_rank(_sum(terms) + bias)
+    whole = _sum([F.linear(x, w) for w in held])
     for times in (1, ranks):
-        yield "summed-whole-products", on_every_rank(ranks * product + times * bias)
-    if len(weight) % ranks == 0:
-        rows = slices(len(weight), ranks)
-        summed = torch.stack([product[..., mine] + bias[mine] for mine in rows]).sum(dim=0)
+        yield "summed-whole-products", on_every_rank(whole + times * bias)
+    if len(bias) % ranks == 0:
+        rows = slices(len(bias), ranks)
+        summed = _sum([F.linear(x, w[rows[r]]) for r, w in everywhere])
         yield "cut-outputs", on_every_rank(summed)
-        summed = torch.stack([product[..., mine] for mine in rows]).sum(dim=0)
-        yield "cut-outputs", on_every_rank(summed)
+        yield "cut-outputs", on_every_rank(summed + _sum([bias[mine] for mine in rows]))
 
 
-def _strided(x: Tensor, weight: Tensor, columns: tuple[slice, ...], *, of_x: bool) -> Tensor:
-    """The sum when one of the two was cut into every n-th feature and the other into blocks."""
-    ranks = len(columns)
-    terms = [
-        F.linear(x[..., rank::ranks], weight[:, mine])
-        if of_x
-        else F.linear(x[..., mine], weight[:, rank::ranks])
-        for rank, mine in enumerate(columns)
-    ]
-    return torch.stack(terms).sum(dim=0)
+def _cut_wrongly(
+    x: Tensor, everywhere: list[tuple[int, Tensor]], columns: tuple[slice, ...]
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """The terms that each rank's wrong slices contribute to the sum."""
+    ranks, first = len(columns), columns[0]
+    yield "same-slice-everywhere", [F.linear(x[..., first], w[:, first]) for _, w in everywhere]
+    yield (
+        "same-slice-everywhere",
+        [F.linear(x[..., columns[r]], w[:, first]) for r, w in everywhere],
+    )
+    yield (
+        "same-slice-everywhere",
+        [F.linear(x[..., first], w[:, columns[r]]) for r, w in everywhere],
+    )
+    yield (
+        "columns-do-not-match",
+        [F.linear(x[..., r::ranks], w[:, columns[r]]) for r, w in everywhere],
+    )
+    yield (
+        "columns-do-not-match",
+        [F.linear(x[..., columns[r]], w[:, r::ranks]) for r, w in everywhere],
+    )
+    yield "strided-columns", [F.linear(x[..., r::ranks], w[:, r::ranks]) for r, w in everywhere]
+    yield "averaged-whole-products", [F.linear(x, w) / ranks for _, w in everywhere]
 
 
-def _shown(
-    ranks: int, x: Tensor, weight: Tensor
-) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+def _sum(parts: list[Tensor]) -> Tensor:
+    return torch.stack(parts).sum(dim=0)
+
+
+def _shown(ranks: int, whole: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    """`whole`: the shape of the output."""
     if ranks == 1:
         return
-    whole = (*x.shape[:-1], len(weight))
     yield (
         "gathered-columns",
         lambda outcome: all_have_shape(outcome, whole) and count(outcome, "all_gather") > 0,
@@ -119,21 +130,37 @@ def _shown(
     )
 
 
-def _case(seed: int, ranks: int, batch: tuple[int, ...], inputs: int, outputs: int) -> Case:
-    def tensors() -> tuple[Tensor, ...]:
-        return normal(seed, (*batch, inputs), (outputs, inputs), (outputs,))
+def _case(
+    seed: int,
+    ranks: int,
+    batch: tuple[int, ...],
+    inputs: int,
+    outputs: int,
+    *,
+    own_block_only: bool = False,
+) -> Case:
+    """`own_block_only`: what other ranks hold of the weight is garbage on this one."""
+    columns = slices(inputs, ranks)
 
     def arguments(rank: int) -> Mapping[str, Any]:
-        x, weight, bias = tensors()
+        x, weight, bias = normal(seed, (*batch, inputs), (outputs, inputs), (outputs,))
+        if own_block_only:
+            weight = held_by(rank, weight, (slice(None), columns[rank]))
         return {"x": x, "weight": weight, "bias": bias}
 
-    x, weight, bias = tensors()
+    x, weight, bias = normal(seed, (*batch, inputs), (outputs, inputs), (outputs,))
+    held = [arguments(rank)["weight"] for rank in range(ranks)]
+    name = f"{ranks} rank{'s' * (ranks > 1)}, x {list(x.shape)}, weight {list(weight.shape)}"
     return Case(
-        name=f"{ranks} rank{'s' * (ranks > 1)}, x {list(x.shape)}, weight {list(weight.shape)}",
+        name=name + ", garbage outside the own block" * own_block_only,
         ranks=ranks,
         arguments=arguments,
         expected=on_every_rank(F.linear(x, weight, bias)),
-        mistakes=mistakes(MESSAGES, _returned(ranks, x, weight, bias), _shown(ranks, x, weight)),
+        mistakes=mistakes(
+            MESSAGES,
+            _returned(x, held, bias),
+            _shown(ranks, (*batch, outputs)),
+        ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )
 
@@ -142,15 +169,15 @@ def _visible(seed: int) -> tuple[Case, ...]:
     return (
         _case(seed, 1, (2,), 4, 3),
         _case(seed + 1, 2, (3,), 10, 4),
-        _case(seed + 2, 3, (2, 4), 9, 6),
+        _case(seed + 2, 3, (2, 4), 9, 6, own_block_only=True),
     )
 
 
 def _hidden(seed: int) -> tuple[Case, ...]:
     return (
-        _case(seed, 2, (5, 3), 8, 6),
+        _case(seed, 2, (5, 3), 8, 6, own_block_only=True),
         _case(seed + 1, 3, (1,), 12, 9),
-        _case(seed + 2, 4, (6,), 20, 8),
+        _case(seed + 2, 4, (6,), 20, 8, own_block_only=True),
         _case(seed + 3, 1, (2, 2), 3, 5),
     )
 

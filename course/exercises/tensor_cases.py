@@ -29,6 +29,13 @@ def slices(size: int, ranks: int) -> tuple[slice, ...]:
     return tuple(slice(part.start, part.stop) for part in partition_columns(size, ranks))
 
 
+def held_by(rank: int, whole: Tensor, own: tuple[slice, ...]) -> Tensor:
+    """`whole` with its true values only at `own`; the rest is garbage, another on each rank."""
+    (held,) = normal(1000 + rank, tuple(whole.shape))
+    held[own] = whole[own]
+    return held
+
+
 def on_every_rank(value: Any) -> Returns:
     """A function that returned `value` whatever the rank."""
     return lambda rank: value

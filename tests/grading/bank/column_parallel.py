@@ -176,6 +176,19 @@ def gathered_twice(comm, x, weight, bias):
     return y + comm.all_gather(bias[mine].clone(), dim=0)
 
 
+def bias_before_and_after(comm, x, weight, bias):
+    w, b = weight.chunk(comm.size)[comm.rank], bias.chunk(comm.size)[comm.rank]
+    return comm.all_gather(F.linear(x, w, b), dim=-1) + bias
+
+
+def bias_on_top_of_a_finished_layer(comm, x, weight, bias):
+    width = len(weight) // comm.size
+    mine = slice(comm.rank * width, (comm.rank + 1) * width)
+    y = F.linear(x, weight[mine], bias[mine])
+    y += bias[mine]
+    return comm.all_gather(y, dim=-1)
+
+
 WRONG = {
     "no-gather": [
         only_its_own_columns,
@@ -184,6 +197,7 @@ WRONG = {
     ],
     "gather-wrong-dim": [gather_with_the_default_dim, gather_along_the_next_to_last_dim],
     "bias-missing": [no_bias, bias_that_is_added_to_nothing],
+    "bias-twice": [bias_before_and_after, bias_on_top_of_a_finished_layer],
     "same-slice-everywhere": [slice_without_the_rank, first_chunk],
     "same-bias-slice": [bias_of_rank_0, bias_by_the_first_chunk],
     "strided-rows": [every_nth_row, rows_dealt_out_in_a_loop],

@@ -160,8 +160,46 @@ def dict_by_rank(num_heads, num_kv_heads, tp):
     return dict(enumerate(right(num_heads, num_kv_heads, tp)))
 
 
+def copy_on_the_first_rank_alone(num_heads, num_kv_heads, tp):
+    return [
+        [head for head in range(num_kv_heads) if head * tp // num_kv_heads == rank]
+        if tp > num_kv_heads
+        else right(num_heads, num_kv_heads, tp)[rank]
+        for rank in range(tp)
+    ]
+
+
+def last_head_for_the_rest(num_heads, num_kv_heads, tp):
+    if tp > num_kv_heads:
+        return [[min(rank, num_kv_heads - 1)] for rank in range(tp)]
+    return right(num_heads, num_kv_heads, tp)
+
+
+def padded_with_the_last_head(num_heads, num_kv_heads, tp):
+    owners = right(num_heads, num_kv_heads, min(tp, num_kv_heads))
+    return owners + [owners[-1]] * (tp - len(owners))
+
+
+def at_least_one_each(num_heads, num_kv_heads, tp):
+    each = max(1, num_kv_heads // tp)
+    return [list(range(rank * each, (rank + 1) * each)) for rank in range(tp)]
+
+
+def head_of_the_ranks_own_number(num_heads, num_kv_heads, tp):
+    if tp > num_kv_heads:
+        return [[rank] for rank in range(tp)]
+    return right(num_heads, num_kv_heads, tp)
+
+
 WRONG = {
-    "not-replicated": [dealt_out_once, longer_parts_first, divided_to_nothing],
+    "not-replicated": [
+        dealt_out_once,
+        longer_parts_first,
+        divided_to_nothing,
+        copy_on_the_first_rank_alone,
+    ],
+    "last-head-for-the-rest": [last_head_for_the_rest, padded_with_the_last_head],
+    "no-such-head": [at_least_one_each, head_of_the_ranks_own_number],
     "round-robin": [remainder_of_the_rank, dealt_like_cards, every_nth_head],
     "one-head-per-rank": [
         owner_formula_for_all,

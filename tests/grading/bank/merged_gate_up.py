@@ -162,6 +162,17 @@ def list_of_parts(weight, rank, tp):
     return [part.chunk(tp)[rank] for part in weight.chunk(2)]
 
 
+def start_without_the_width(weight, rank, tp):
+    gate, up = weight.chunk(2)
+    width = len(gate) // tp
+    return torch.cat((gate[rank : rank + width], up[rank : rank + width]))
+
+
+def start_without_the_width_by_narrow(weight, rank, tp):
+    width = len(weight) // (2 * tp)
+    return torch.cat([part.narrow(0, rank, width) for part in weight.chunk(2)])
+
+
 WRONG = {
     "cut-as-one-block": [one_block, chunk_of_the_joined_matrix, one_block_by_tensor_split],
     "strided-rows": [every_nth_row, every_nth_row_of_each_part, rows_dealt_out],
@@ -170,6 +181,7 @@ WRONG = {
     "one-part-only": [gate_alone, half_a_block, up_alone],
     "same-slice-everywhere": [rank_0_for_all, last_rank_for_all],
     "different-slices": [up_without_the_rank, gate_without_the_rank, up_from_behind],
+    "slices-overlap": [start_without_the_width, start_without_the_width_by_narrow],
     "cut-columns": [
         columns_of_the_joined_matrix,
         columns_of_each_part,

@@ -251,6 +251,39 @@ def transposes_in_place(comm, x, gate, up, down):
     return comm.all_reduce((F.silu(x @ gate[mine].T) * (x @ up[mine].T)) @ down[mine])
 
 
+def gate_plus_up(comm, x, gate, up, down):
+    g, u, d = cut(comm, gate, up, down)
+    return comm.all_reduce(F.linear(F.silu(F.linear(x, g)) + F.linear(x, u), d))
+
+
+def up_added_to_the_gate(comm, x, gate, up, down):
+    g, u, d = cut(comm, gate, up, down)
+    hidden = F.silu(x @ g.T)
+    hidden += x @ u.T
+    return comm.all_reduce(hidden @ d.T)
+
+
+def every_nth_column(comm, x, gate, up, down):
+    r, n = comm.rank, comm.size
+    hidden = F.silu(x @ gate[r::n].T) * (x @ up[r::n].T)
+    return comm.all_reduce(hidden @ down[:, r::n].T)
+
+
+def columns_dealt_out(comm, x, gate, up, down):
+    mine = [c for c in range(len(gate)) if c % comm.size == comm.rank]
+    hidden = F.silu(F.linear(x, gate[mine])) * F.linear(x, up[mine])
+    return comm.all_reduce(F.linear(hidden, down[:, mine]))
+
+
+def whole_block_averaged(comm, x, gate, up, down):
+    y = F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
+    return comm.all_reduce(y, op="avg")
+
+
+def whole_block_divided_by_the_ranks(comm, x, gate, up, down):
+    return comm.all_reduce((F.silu(x @ gate.T) * (x @ up.T)) @ down.T / comm.size)
+
+
 WRONG = {
     "no-reduce": [partial_sum_alone, reduced_a_copy],
     "mean-of-partial-sums": [averaged, divided_by_the_ranks],
@@ -258,6 +291,9 @@ WRONG = {
     "columns-do-not-match": [gate_and_up_strided, down_strided],
     "cut-as-one-block": [merged_in_one_block, merged_in_one_block_by_slices],
     "summed-whole-products": [whole_block_summed, whole_block_by_matmul_summed],
+    "strided-columns": [every_nth_column, columns_dealt_out],
+    "averaged-whole-products": [whole_block_averaged, whole_block_divided_by_the_ranks],
+    "gate-and-up-added": [gate_plus_up, up_added_to_the_gate],
     "no-activation": [not_activated, activation_dropped],
     "activation-on-up": [up_activated, gate_and_up_taken_for_each_other],
     "activation-on-product": [product_activated, product_activated_by_hand],

@@ -219,6 +219,24 @@ def reduced_twice(comm, x, weight, bias):
     return comm.all_reduce(x_part @ w_part.T) + share
 
 
+def every_nth_feature(comm, x, weight, bias):
+    r, n = comm.rank, comm.size
+    return comm.all_reduce(F.linear(x[..., r::n], weight[:, r::n])) + bias
+
+
+def features_dealt_out(comm, x, weight, bias):
+    mine = [i for i in range(weight.shape[1]) if i % comm.size == comm.rank]
+    return comm.all_reduce(x[..., mine] @ weight[:, mine].T) + bias
+
+
+def whole_layer_averaged(comm, x, weight, bias):
+    return comm.all_reduce(F.linear(x, weight, bias), op="avg")
+
+
+def whole_layer_divided_by_the_ranks(comm, x, weight, bias):
+    return comm.all_reduce(x @ weight.T / comm.size) + bias
+
+
 WRONG = {
     "no-reduce": [
         partial_sum_alone,
@@ -241,6 +259,8 @@ WRONG = {
     ],
     "columns-do-not-match": [strided_x, strided_weight, x_reshaped_into_parts],
     "summed-whole-products": [whole_product_summed, whole_layer_summed],
+    "strided-columns": [every_nth_feature, features_dealt_out],
+    "averaged-whole-products": [whole_layer_averaged, whole_layer_divided_by_the_ranks],
     "cut-outputs": [cut_by_outputs_and_summed, wrong_dim_of_the_weight],
     "gathered-columns": [column_parallel_instead, columns_gathered_then_bias],
     "computes-everything": [whole_layer, all_partial_sums_here],
