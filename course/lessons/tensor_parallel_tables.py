@@ -1,0 +1,70 @@
+"""Tables of lesson 02 that take more arithmetic than a notebook cell should show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from course.labels import Label, quantity
+from course.table import Table
+from labkit.experiments.decode_time import DecodeTime, predict_step
+from labkit.plan.collectives import ring_all_reduce_seconds, ring_latency_seconds
+from labkit.plan.model import ModelSpec
+from labkit.plan.traffic import decode_traffic
+
+
+@dataclass(frozen=True)
+class Link:
+    """What connects the ranks. bandwidth: bytes per second and rank. hop_latency: seconds."""
+
+    name: str
+    bandwidth: float
+    hop_latency: float
+
+
+def step_traffic_table(
+    spec: ModelSpec, hidden_sizes: Iterable[int], tp: int, batch: int, links: Sequence[Link]
+) -> Table:
+    """What the layers' all-reduces of one decode step take, term by term, in 16 bits.
+
+    `hidden_sizes` take the place of the model's own: its layers stay.
+    """
+    rows = []
+    for hidden_size in hidden_sizes:
+        traffic = decode_traffic(replace(spec, hidden_size=hidden_size), tp, batch, 2)
+        payload, calls = traffic.layer_payload_bytes, 2 * spec.num_layers
+        for link in links:
+            ring = ring_all_reduce_seconds(payload, tp, bandwidth=link.bandwidth)
+            hops = calls * ring_latency_seconds(tp, hop_latency=link.hop_latency)
+            seconds = (payload / link.bandwidth, ring, ring + hops)
+            moved = quantity(payload, "B", short=True)
+            rows.append((hidden_size, moved, link.name, *(quantity(s, "s") for s in seconds)))
+    return Table(
+        ("hidden size", "payload", "link", "payload alone", "as a ring", "with hops"),
+        rows,
+        caption=f"The layers' all-reduces of one step: {2 * spec.num_layers} over {tp} ranks, "
+        f"{batch} tokens, 16 bits ({Label.MODELLED}; links {Label.ASSUMED})",
+    )
+
+
+def prediction_table(times: Sequence[DecodeTime]) -> Table:
+    """Each step as two terms predict it, beside the measured one; the first is on one rank."""
+    predictions = [predict_step(times[0], over_ranks) for over_ranks in times]
+    machine = times[0].provenance
+    rows = [
+        (
+            p.ranks,
+            quantity(p.weight_seconds, "s"),
+            quantity(p.collective_seconds, "s"),
+            quantity(p.modelled_seconds, "s"),
+            quantity(p.measured_seconds, "s"),
+            quantity(p.gap_seconds, "s"),
+        )
+        for p in predictions
+    ]
+    return Table(
+        ("ranks", "weights", "collectives", "modelled step", "measured step", "gap"),
+        rows,
+        caption=f"Weights, collectives and their sum {Label.MODELLED}; the step {Label.MEASURED} "
+        f"on {machine.cores} cores, {machine.cpu}",
+    )
