@@ -39,7 +39,7 @@ def map_picture(lesson_map: LessonMap) -> tuple[dict[str, str], dict[str, Any]]:
 
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "labkit"})
         head = wrapped(lesson_map.title, int(drawing.width / (0.7 * TITLE_TEXT)))
-        height = drawing.height + len(head) * TITLE_LINE
+        height = drawing.height + len(head) * TITLE_LINE + MARGIN
         figure = Figure(figsize=(drawing.width / 100, height / 100))
         FigureCanvasAgg(figure)
         axes = figure.add_axes((0, 0, 1, 1))

@@ -9,8 +9,9 @@ from course.widgets.browser_code import javascript, stylesheet
 class MapWidget(anywidget.AnyWidget):
     """Draws a map and tells what is selected.
 
-    drawing: `title`, `width`, `height`, and `items`, each with `key` ("node:weights", "edge:3"),
-    `name`, `facts` (pairs of heading and HTML) and its geometry. mermaid: the text to copy.
+    drawing: `title`; `items`, each with `key` ("node:weights", "edge:3"), `kind`, `name` and
+    `facts` (pairs of heading and HTML); `layouts`, widest first, each with `width`, `height` and
+    the geometry of every item (`course.shell.map_items` makes it). mermaid: the text to copy.
     selected: the key of the selected item, "" for none; may be set from Python.
     """
 

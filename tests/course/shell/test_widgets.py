@@ -29,6 +29,17 @@ def test_map_widget_gets_every_node_and_edge_once_with_what_they_say():
     assert "flowchart LR" in widget.mermaid
 
 
+def test_every_layout_of_a_map_draws_every_item_and_a_chain_has_a_narrow_one():
+    for lesson in (LESSON, Page("00_start_here").lesson, Page("02_tensor_parallel").lesson):
+        drawing = Page(lesson).map().widget.drawing
+        for layout in drawing["layouts"]:
+            kinds = ["Node" if "box" in mark else "Edge" for mark in layout["marks"]]
+            assert kinds == [item["kind"] for item in drawing["items"]]
+        widths = [layout["width"] for layout in drawing["layouts"]]
+        assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 350  # fits JupyterLab in a window of 800 px, its file list open
+
+
 def test_keys_reach_the_edges_of_a_node_right_after_it():
     keys = [item["key"] for item in Page(LESSON).map().widget.drawing["items"]]
     assert keys[:5] == ["node:weights", "edge:0", "edge:1", "edge:2", "node:kv"]
