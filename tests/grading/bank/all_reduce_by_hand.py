@@ -48,12 +48,16 @@ def chain_without_a_way_back(comm, x):
 
 
 def one_step_of_the_ring(comm, x):
+    if comm.size == 1:
+        return x.clone()
     incoming = torch.empty_like(x)
     comm.send_recv(x, (comm.rank + 1) % comm.size, incoming, (comm.rank - 1) % comm.size)
     return x + incoming
 
 
 def one_step_the_other_way(comm, x):
+    if comm.size == 1:
+        return x + 0
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     return x + comm.send_recv(x, left, torch.zeros_like(x), right)
 
