@@ -38,7 +38,7 @@ def image_bundle(figure: Figure, title: str, text: str) -> Bundle:
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
     element = svg.getvalue()[svg.getvalue().index("<svg") :]
-    name = f'<svg role="img" aria-label="{html.escape(title)}"'
+    name = f'<svg role="img" aria-label="{html.escape(title)}" style="max-width:100%;height:auto"'
     data = {
         "image/svg+xml": element.replace("<svg", name, 1),
         "image/png": base64.b64encode(png.getvalue()).decode("ascii"),

@@ -124,7 +124,13 @@ def draw_steps(choice: Mapping[str, int]) -> Bundle:
             label="all-reduces",
         )
         for place, (_, first, second) in enumerate(compared):
-            axes.text(first + second, place, f"  {quantity(first + second, 's')}", va="center")
+            axes.annotate(
+                quantity(first + second, "s"),
+                (first + second, place),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+            )
         axes.set_yticks(places, [name for name, _, _ in compared])
         axes.invert_yaxis()
         axes.margins(x=0.15)

@@ -8,6 +8,7 @@ from course.palette import BLUE, HATCHES, INK, VERMILLION, style
 from course.widgets.drawing import image_bundle, new_figure
 from course.widgets.twin import Bundle
 from labkit.plan.holdings import Holdings, RankHoldings
+from labkit.plan.shard import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,10 +24,21 @@ _PADDING: dict[str, Any] = {"facecolor": INK}
 _TRACK: dict[str, Any] = {"facecolor": INK, "alpha": 0.12}
 
 
-def draw_holdings(held: Holdings, title: str) -> Bundle:
+def finding(held: Holdings, model: str) -> str:
+    """The picture's title: what is held more than once."""
+    over = f"{model} over {counted(held.tp, 'rank')}"
+    if held.tp == 1:
+        return f"{over}: it holds everything"
+    if held.num_kv_head_replicas > 1:
+        return f"{over}: each KV head is held by {held.num_kv_head_replicas} of them"
+    return f"{over}: every head is held once, only the norms {held.tp} times"
+
+
+def draw_holdings(held: Holdings, model: str) -> Bundle:
     """Which part of the heads, columns and rows each rank holds, as one image output."""
     from matplotlib import rc_context
 
+    title = finding(held, model)
     with style(), rc_context({"hatch.color": "white", "hatch.linewidth": 1.0}):
         figure = new_figure(1.3 + 0.22 * held.tp)
         widths = [3, 3, 3, 3, 1.3]

@@ -49,7 +49,7 @@ class ShardExplorer(Twinned):
     def pictures(self) -> list[Bundle]:
         if self.start.held is None:
             return []
-        return [draw_holdings(self.start.held, self.start.headline)]
+        return [draw_holdings(self.start.held, self.preset.title)]
 
     def make_widget(self) -> ExplorerWidget:
         from course.widgets.explorer import ExplorerWidget

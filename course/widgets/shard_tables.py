@@ -16,31 +16,33 @@ def legal_table(preset: Preset) -> Table:
     return Table(
         (
             "TP",
-            "query heads a rank",
-            "KV heads a rank",
-            "ranks that hold the same KV head",
-            "MLP columns a rank",
-            "vocabulary rows a rank",
-            "of them padding, all ranks",
-            "weights a rank",
-            "KV cache a token, one rank",
-            "KV cache a token, all ranks",
+            "query heads",
+            "KV heads",
+            "ranks with the same KV head",
+            "MLP columns",
+            "vocabulary rows",
+            "weights",
+            "KV cache a token (all ranks)",
         ),
         [_legal_row(_held(preset, tp)) for tp in legal_sizes(preset)],
-        caption=f"{preset.title}: every legal TP up to {SIZES[-1]} ({Label.MODELLED}, 16 bits)",
+        caption=(
+            f"{preset.title}: what one rank holds at every legal TP up to {SIZES[-1]} "
+            f"({Label.MODELLED}, 16 bits)"
+        ),
     )
 
 
 def refused_table(preset: Preset) -> Table:
-    """Every refused size with all of its reasons."""
-    legal = legal_sizes(preset)
-    refused = [outcome(preset, tp) for tp in SIZES if tp not in legal]
+    """Every refused size with all of its reasons; sizes with the same reasons share a row."""
+    by_reasons: dict[str, list[int]] = {}
+    for tp in SIZES:
+        answer = outcome(preset, tp)
+        if answer.reasons:
+            reasons = "; ".join(answer.reasons).replace(f"TP {tp}", "TP n")
+            by_reasons.setdefault(reasons, []).append(tp)
     return Table(
-        ("TP", "refused because", "nearest legal"),
-        [
-            (answer.tp, "; ".join(answer.reasons), ", ".join(map(str, answer.nearest)))
-            for answer in refused
-        ],
+        ("TP n", "refused because"),
+        [(", ".join(map(str, sizes)), reasons) for reasons, sizes in by_reasons.items()],
         caption=f"{preset.title}: every TP up to {SIZES[-1]} that is refused",
     )
 
@@ -67,17 +69,16 @@ def _held(preset: Preset, tp: int) -> Holdings:
 
 def _legal_row(held: Holdings) -> tuple[object, ...]:
     rank = held.ranks[0]
+    padding = f" ({held.padded_rows:,} padding in all)" if held.padded_rows else ""
     return (
         held.tp,
         len(rank.q_heads),
         len(rank.kv_heads),
         held.num_kv_head_replicas,
         len(rank.mlp_columns),
-        len(rank.vocab_rows),
-        held.padded_rows,
+        f"{len(rank.vocab_rows):,}{padding}",
         size_of(rank.total_bytes),
-        size_of(rank.kv_bytes_per_token),
-        size_of(held.kv_bytes_per_token),
+        f"{size_of(rank.kv_bytes_per_token)} ({size_of(held.kv_bytes_per_token)})",
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from course.widgets.shard_explorer import ShardExplorer
 from course.widgets.shard_outcome import SIZES, outcome, size_of
+from course.widgets.shard_tables import legal_table, refused_table
 from course.widgets.shard_view import CONTROLS, MODELS, choice, view
 from labkit.plan.holdings import holdings
 from labkit.plan.layout import LayoutError, validate
@@ -86,11 +87,12 @@ def test_paper_has_every_size_and_the_cost_of_a_copy():
     for shown in (html, text):
         assert "One more copy of a KV head costs 320 MiB of weights" in shown
         assert "40 KiB of KV cache for every token" in shown
-        assert "64 attention heads do not divide over TP 3" in shown
+        assert "64 attention heads do not divide over TP n" in shown
+        assert "3, 5, 6, 9, 10, 11, 12, 13, 15" in shown
         assert LLAMA.source.url in shown
         assert all(preset.title in shown for preset in PRESETS.values())
-    for tp in SIZES:
-        assert f'<td style="text-align:right">{tp}</td>' in html
+    sizes = [str(row[0]) for table in (legal_table, refused_table) for row in table(LLAMA).rows]
+    assert sorted(map(int, ", ".join(sizes).split(", "))) == list(SIZES)
 
 
 def test_paper_of_a_refused_start_gives_its_reasons_and_no_picture():
@@ -102,7 +104,9 @@ def test_paper_of_a_refused_start_gives_its_reasons_and_no_picture():
 def test_picture_says_in_words_what_it_draws_and_is_drawn_the_same_twice():
     [(data, metadata)] = ShardExplorer().pictures()
     assert "rank 1: query heads 4\N{EN DASH}7, KV heads 0 (copy 2)" in data["text/plain"]
-    assert metadata["image/png"]["alt"] in data["image/svg+xml"]
+    title = "Llama 3.1 70B over 16 ranks: each KV head is held by 2 of them"
+    assert metadata["image/png"]["alt"] == title
+    assert title in data["image/svg+xml"]
     [(again, _)] = ShardExplorer().pictures()
     assert again["image/svg+xml"] == data["image/svg+xml"]
 
