@@ -2,15 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from course.labels import Label, quantity
 from course.table import Table
 from labkit.experiments.decode_time import DecodeTime, predict_step
 from labkit.plan.collectives import ring_all_reduce_seconds, ring_latency_seconds
+from labkit.plan.holdings import Holdings
 from labkit.plan.model import ModelSpec
+from labkit.plan.tradeoff import TradeOff
 from labkit.plan.traffic import decode_traffic
+
+
+def holdings_table(cuts: Iterable[Holdings]) -> Table:
+    """What a rank holds at each degree, and the cache of one token on one rank and on all."""
+    rows = [
+        (
+            cut.tp,
+            cut.num_kv_head_replicas,
+            quantity(cut.ranks[0].total_bytes, "B", short=True),
+            quantity(cut.ranks[0].kv_bytes_per_token, "B", short=True),
+            quantity(cut.kv_bytes_per_token, "B", short=True),
+        )
+        for cut in cuts
+    ]
+    return Table(
+        (
+            "TP",
+            "ranks with the same KV head",
+            "weights of a rank",
+            "cache of a token on one rank",
+            "on all ranks",
+        ),
+        rows,
+        caption=f"Rank 0 at each degree ({Label.MODELLED} from the model's shape)",
+    )
+
+
+def trade_off_table(cases: Mapping[str, TradeOff], slow: str, fast: str) -> Table:
+    """One step on one GPU and split, on a slow and on a fast link, with the regime's name."""
+    rows = [
+        (
+            case,
+            quantity(split.one_gpu_seconds, "s"),
+            quantity(split.step_seconds, "s"),
+            quantity(split.fast_step_seconds, "s"),
+            split.regime.value,
+        )
+        for case, split in cases.items()
+    ]
+    return Table(
+        ("case", "one GPU", f"split, {slow}", f"split, {fast}", "regime"),
+        rows,
+        caption=f"One step ({Label.MODELLED}; computation and links {Label.ASSUMED})",
+    )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 VARIES_TAG = "varies"
 MODEL_TAG = "needs-smollm2"
 
-CHECKED_CELLS = {"00_start_here": 16, "02_tensor_parallel": 32}
+CHECKED_CELLS = {"00_start_here": 16, "02_tensor_parallel": 31}
 """How many cells CI compares: laxness must not grow unnoticed."""
 
 lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -49,10 +49,10 @@ def is_twin(output: NotebookNode) -> bool:
 
 
 def output_text(cell: NotebookNode, *, twins: bool = True) -> str:
+    if not twins and any(map(is_twin, cell.outputs)):
+        return ""
     texts = []
     for output in cell.outputs:
-        if is_twin(output) and not twins:
-            continue
         data = output.get("data", {})
         texts += [output.get("text", ""), data.get("text/plain", ""), data.get("text/html", "")]
     return "\n".join(texts)
@@ -177,7 +177,7 @@ def test_cells_are_short_and_wrapped_in_words(path: Path):
 
 
 def numbers_in_bold(text: str) -> Iterator[str]:
-    for phrase in re.findall(r"\*\*([^*]*\d[^*]*)\*\*", text):
+    for phrase in re.findall(r"\*\*([^*]+)\*\*", text):
         yield from re.findall(r"\d[\d,]*(?:\.\d+)?", phrase)
 
 
@@ -307,7 +307,8 @@ def test_i8_exported_page_is_readable_without_widgets(path: Path):
         for output in cell.outputs:
             data = output.get("data", {})
             for line in re.findall(r"<text[^>]*>([^<]*)</text>", data.get("image/svg+xml", "")):
-                assert html.unescape(line) in words, f"{cell.id}: {line!r} of the picture is lost"
+                said = words + data["text/plain"]
+                assert html.unescape(line) in said, f"{cell.id}: {line!r} of the picture is lost"
             if "image/png" not in data:
                 shown = words_of(data.get("text/html", "")) or data.get("text/plain", "")
                 for word in (output.get("text") or shown).split():

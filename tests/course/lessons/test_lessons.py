@@ -159,8 +159,8 @@ def test_ratios_keep_two_digits(ratio: float, shown: str):
 
 
 SETTINGS = re.compile(
-    r"`[^`]*`|TP \d+|\b[Rr]anks? \d(?: and \d)?|bf16|fp32|[Ll]lama-3\.1-(?:8|70)[Bb]|SmolLM2|smollm2-135m"
-    r"|qwen2\.5-0\.5b|batch 1\b|[Ll]esson \d\d|^\d [A-Z]"
+    r"`[^`]*`|TP \d+|\b[Rr]anks? \d(?: and \d)?|bf16|fp32|[Ll]lama-3\.1-(?:8|70)[Bb]"
+    r"|SmolLM2|smollm2-135m|qwen2\.5-0\.5b|batch 1\b|[Ll]esson \d\d|^\d [A-Z]"
 )
 """Digits that are names or settings: a degree, a rank, a dtype, a model, a step of the map."""
 

@@ -1,0 +1,71 @@
+"""The tables of lesson 02 say what labkit.plan computes, term by term."""
+
+import pytest
+
+from course.labels import quantity
+from course.lessons.tensor_parallel_tables import (
+    Link,
+    holdings_table,
+    prediction_table,
+    step_traffic_table,
+    trade_off_table,
+)
+from labkit.experiments.decode_time import DecodeTime
+from labkit.experiments.provenance import Provenance
+from labkit.plan.holdings import holdings
+from labkit.plan.presets import PRESETS
+from labkit.plan.tradeoff import Regime, trade_off
+
+LLAMA = PRESETS["llama-3.1-70b"].spec
+
+
+def test_t10_a_step_moves_40_mib_at_width_4096_and_80_at_8192():
+    fast, slow = Link("fast", 900e9, 0.0), Link("slow", 50e9, 0.0)
+    rows = step_traffic_table(LLAMA, (4096, 8192), 8, 32, (fast, slow)).rows
+    assert [row[1] for row in rows] == ["40 MiB", "40 MiB", "80 MiB", "80 MiB"]
+    assert [row[3] for row in rows[:2]] == ["46.6 us", "839 us"]
+
+
+def test_hops_are_added_once_for_every_all_reduce():
+    [row] = step_traffic_table(LLAMA, [8192], 8, 32, [Link("hops only", 1e30, 1e-6)]).rows
+    assert row[5] == quantity(160 * 14 * 1e-6, "s")
+
+
+def test_a_row_names_its_degree_and_the_cache_of_rank_0():
+    rows = holdings_table(holdings(LLAMA, tp) for tp in (8, 16)).rows
+    assert [(row[0], row[1], row[3], row[4]) for row in rows] == [
+        (8, 1, "40 KiB", "320 KiB"),
+        (16, 2, "40 KiB", "640 KiB"),
+    ]
+
+
+def test_a_split_is_shown_with_its_regime():
+    split = trade_off(5e-3, 8, 2**20, 25e9, compute_scaling=0.0)
+    [row] = trade_off_table({"no gain": split}, "slow", "fast").rows
+    assert row[0] == "no gain"
+    assert row[-1] == Regime.NO_LINK_PAYS.value
+
+
+def decode_time(ranks: int, seconds: float) -> DecodeTime:
+    return DecodeTime(
+        ranks=ranks,
+        steps=1,
+        step_seconds=seconds,
+        traced_step_seconds=seconds,
+        collective_seconds=0.0,
+        lone_collective_seconds=0.001 if ranks > 1 else 0.0,
+        num_collectives=10 if ranks > 1 else 0,
+        weight_bytes=1_000_000 // ranks,
+        provenance=Provenance.here(),
+    )
+
+
+def test_the_gap_is_the_measured_step_without_the_modelled_one():
+    rows = prediction_table([decode_time(1, 0.1), decode_time(2, 0.08)]).rows
+    assert rows[0][1:] == ("100 ms", "0 s", "100 ms", "100 ms", "0 s")
+    assert rows[1][1:] == ("50 ms", "10 ms", "60 ms", "80 ms", "20 ms")
+
+
+def test_the_first_time_must_be_of_one_rank():
+    with pytest.raises(ValueError, match="1 rank"):
+        prediction_table([decode_time(2, 0.1)])
