@@ -144,15 +144,14 @@ def _of_node(node: Node) -> list[tuple[str, str]]:
 def _quiz(number: int, quiz: Quiz) -> Static:
     lettered = list(zip(LETTERS, quiz.options, strict=False))
     marks = [("right" if option.is_right else "wrong") for option in quiz.options]
-    options = "".join(f"<li>{to_html(o.text)}</li>" for o in quiz.options)
-    answers = "".join(
-        f"<li><strong>{mark}.</strong> {to_html(o.explains)}</li>"
-        for mark, o in zip(marks, quiz.options, strict=True)
+    options = "<br>".join(f"{letter}. {to_html(o.text)}" for letter, o in lettered)
+    answers = "<br>".join(
+        f"<strong>{letter} is {mark}.</strong> {to_html(o.explains)}"
+        for (letter, o), mark in zip(lettered, marks, strict=True)
     )
     body = (
-        f"<p><strong>{number}.</strong> {to_html(quiz.question)}</p>"
-        f'<ol type="A">{options}</ol>'
-        f'<details><summary>Answer to {number}</summary><ol type="A">{answers}</ol></details>'
+        f"<p><strong>{number}. {to_html(quiz.question)}</strong></p><p>{options}</p>"
+        f"<details><summary>Answer to {number}</summary><p>{answers}</p></details>"
     )
     lines = [f"{number}. {to_text(quiz.question)}"]
     lines += [f"   {letter}. {to_text(o.text)}" for letter, o in lettered]
