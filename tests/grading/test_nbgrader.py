@@ -70,7 +70,7 @@ def nbgrader(tmp_path_factory: pytest.TempPathFactory) -> NbGrader:
 
 
 @pytest.mark.slow_env
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_nbgrader_makes_the_same_student_cells(nbgrader: NbGrader, chapter: str):
     released = nbgrader.course / "release" / chapter / f"{chapter}.ipynb"
@@ -79,7 +79,7 @@ def test_nbgrader_makes_the_same_student_cells(nbgrader: NbGrader, chapter: str)
 
 
 @pytest.mark.slow_env
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_nbgrader_gives_a_reference_all_points_and_a_stub_none(nbgrader: NbGrader):
     nbgrader.put(SOLUTIONS / f"{CHAPTER}.ipynb", "submitted", "solved")
     nbgrader.put(EXERCISES / f"{CHAPTER}.ipynb", "submitted", "untouched")
