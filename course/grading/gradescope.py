@@ -42,24 +42,36 @@ def _tests(row: Row) -> list[dict[str, Any]]:
     shown = [verdict for verdict in row.verdicts if not verdict.hidden]
     hidden = [verdict for verdict in row.verdicts if verdict.hidden]
     if not hidden:
-        return [_test(name, row.points, row.max_points, _output(shown) or row.reason, "visible")]
+        passed = row.status == "passed"
+        output = _output(shown) or row.reason
+        return [_test(name, row.points, row.max_points, passed, output, "visible")]
     total = sum(verdict.weight for verdict in row.verdicts)
     most = round(row.max_points * sum(verdict.weight for verdict in shown) / total, 2)
-    passed = sum(verdict.weight for verdict in shown if verdict.passed)
-    earned = round(row.max_points * passed / total, 2)
-    rest, rest_of = round(row.points - earned, 2), round(row.max_points - most, 2)
+    weight = sum(verdict.weight for verdict in shown if verdict.passed)
+    earned = round(row.max_points * weight / total, 2)
+    rest_of = round(row.max_points - most, 2)
+    rest = min(round(row.points - earned, 2), rest_of)  # rounding may leave a cent too much
+    earned = round(row.points - rest, 2)
     return [
-        _test(name, earned, most, _output(shown), "visible"),
-        _test(f"{name} (hidden checks)", rest, rest_of, _output(hidden), "hidden"),
+        _test(name, earned, most, _all_passed(shown), _output(shown), "visible"),
+        _test(
+            f"{name} (hidden checks)", rest, rest_of, _all_passed(hidden), _output(hidden), "hidden"
+        ),
     ]
 
 
-def _test(name: str, score: float, most: float, output: str, visibility: str) -> dict[str, Any]:
+def _all_passed(verdicts: Sequence[Verdict]) -> bool:
+    return all(verdict.passed for verdict in verdicts)
+
+
+def _test(
+    name: str, score: float, most: float, passed: bool, output: str, visibility: str
+) -> dict[str, Any]:
     return {
         "name": name,
         "score": score,
         "max_score": most,
-        "status": "passed" if score >= most else "failed",
+        "status": "passed" if passed else "failed",
         "output": output,
         "visibility": visibility,
     }

@@ -45,6 +45,7 @@ class Warden:
         self.limit = int(settings["memory"])
         self.spares_root = bool(settings["spares_root"])
         self.channel = channel
+        self.heard = b""
         self.peak = 0
         self.seen: set[psutil.Process] = set()
         warden = os.getpid()
@@ -68,24 +69,28 @@ class Warden:
 
     def watch(self) -> None:
         """Until the command ends or is to end; then nothing of it is left."""
-        self.channel.settimeout(SAMPLE_SECONDS)
-        parts = b""
-        while self.root.poll() is None:
-            try:
-                part = self.channel.recv(4096)
-            except TimeoutError:
-                part = None
-            if part == b"":
-                break
-            *lines, parts = (parts + (part or b"")).split(b"\n")
-            orders = [json.loads(line)["do"] for line in lines]
-            if "end" in orders:
-                break
-            if "interrupt" in orders:
-                self.root.send_signal(signal.SIGINT)
-            self.look()
-        self.kill_all()
+        try:
+            self.channel.settimeout(SAMPLE_SECONDS)
+            while self.root.poll() is None and "end" not in (orders := self.orders()):
+                if "interrupt" in orders:
+                    self.root.send_signal(signal.SIGINT)
+                self.look()
+        finally:
+            self.kill_all()
         self.say({"is": "ended", "code": self.root.wait(), "peak": self.peak})
+
+    def orders(self) -> list[str]:
+        """What to do, if anything came within a sample's time; "end" once nobody is there."""
+        try:
+            part = self.channel.recv(4096)
+        except TimeoutError:
+            return []
+        except OSError:
+            part = b""
+        if not part:
+            return ["end"]
+        *lines, self.heard = (self.heard + part).split(b"\n")
+        return [json.loads(line)["do"] for line in lines]
 
     def look(self) -> None:
         """One sample: orphans are killed, and so is who takes more than may be."""
