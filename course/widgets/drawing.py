@@ -1,9 +1,8 @@
-"""A matplotlib figure as one image output: SVG, and PNG for pages that may not show SVG."""
+"""A matplotlib figure as one image output that shrinks with the page."""
 
 from __future__ import annotations
 
 import base64
-import html
 import io
 from typing import TYPE_CHECKING
 
@@ -29,18 +28,11 @@ def new_figure(height: float) -> Figure:
 def image_bundle(figure: Figure, title: str, text: str) -> Bundle:
     """A drawn figure as an output: `title` names it, `text` says the same in words.
 
-    Equal figures give equal SVG.
+    A PNG and no SVG: JupyterLab shrinks the one to a narrow page and cuts the other off.
     """
-    import matplotlib
-
-    svg, png = io.StringIO(), io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labkit"}):
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    png = io.BytesIO()
     figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
-    element = svg.getvalue()[svg.getvalue().index("<svg") :]
-    name = f'<svg role="img" aria-label="{html.escape(title)}" style="max-width:100%;height:auto"'
     data = {
-        "image/svg+xml": element.replace("<svg", name, 1),
         "image/png": base64.b64encode(png.getvalue()).decode("ascii"),
         "text/plain": f"{title}\n{text}",
     }
