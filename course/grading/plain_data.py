@@ -51,11 +51,13 @@ class _Copier:
             return self._tensor(value)
         if isinstance(value, numpy.generic):
             return self.copy(value.item(), depth + 1) if depth < MAX_DEPTH else Foreign(named(kind))
-        for scalar in (int, float, complex):
-            if isinstance(value, scalar):
-                number = scalar.__add__(value, scalar(0))  # of a subclass, without its overrides
-                is_huge = scalar is int and number.bit_length() > MAX_BITS
-                return Foreign("a huge whole number") if is_huge else number
+        if isinstance(value, int):
+            number = int.__add__(value, 0)  # without what a subclass overrides; so below
+            return Foreign("a huge whole number") if number.bit_length() > MAX_BITS else number
+        if isinstance(value, float):
+            return float.__add__(value, 0.0)
+        if isinstance(value, complex):
+            return complex.__add__(value, 0j)
         for text in (str, bytes):
             if isinstance(value, text):
                 return self._text(text, value)

@@ -12,11 +12,11 @@ from typing import Any
 import cloudpickle
 import pytest
 import torch
+import toy_submissions as wrong
 from toy_exercise import TOTAL, plain
 
 from course.grading import rank_call
 from course.grading.case_run import JudgePools
-from course.grading.exercise import Case, Mistake, Outcome
 from course.grading.function_bytes import pack_function
 from course.grading.judge import MAX_HANGS, Verdict, judge, points
 from labkit.ranks.comm import Comm
@@ -26,7 +26,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as functions of a
 Judged = Callable[..., Verdict]
 SCALE = 1.0
 counter: list[int] = []
-lock = threading.Lock()
 weights = torch.zeros(1)
 
 
@@ -70,134 +69,32 @@ def test_the_function_never_runs_in_the_judging_process(judged: Judged):
     assert judged(tells).passed
 
 
-def stub(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    raise NotImplementedError()
-
-
-def returns_nothing(comm: Comm, x: torch.Tensor) -> None:
-    comm.all_reduce(x.clone())
-
-
-def in_place(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x)
-
-
-def mean(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone()) / comm.size
-
-
-def no_reduce(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return x
-
-
-def gathers(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_gather(x).reshape(comm.size, -1).sum(0)
-
-
-def reduces_twice(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    comm.all_reduce(x.clone())
-    return comm.all_reduce(x.clone())
-
-
-def never_reduces(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return x + 100
-
-
-def half(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone())[:2]
-
-
-def single(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone()).float()
-
-
-def as_list(comm: Comm, x: torch.Tensor) -> list[float]:
-    return comm.all_reduce(x.clone()).tolist()
-
-
-def off_on_rank_1(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    y = comm.all_reduce(x.clone())
-    y[2] += comm.rank
-    return y
-
-
-def raises(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone()) + torch.ones(7)
-
-
-class OwnError(Exception):
-    def __reduce__(self) -> Any:
-        return os._exit, (3,)
-
-
-def raises_its_own(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    raise OwnError("mine")
-
-
-def skips(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone()) if comm.rank else x
-
-
-def other_order(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return comm.all_reduce(x.clone()) if comm.rank else comm.all_gather(x)
-
-
-def dies(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    os.kill(os.getpid(), 9)
-    return x
-
-
-def exits(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    sys.exit(3)
-
-
-def lacks_x(comm: Comm) -> torch.Tensor:
-    return torch.zeros(4)
-
-
-def takes_more(comm: Comm, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return x
-
-
-def generates(comm: Comm, x: torch.Tensor) -> Any:
-    yield x
-
-
-async def waits(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    return x
-
-
-def uses_a_lock(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    with lock:
-        return comm.all_reduce(x.clone())
-
-
 @pytest.mark.parametrize(
     ("function", "key", "named"),
     [
-        (stub, "not-written", "NotImplementedError"),
-        (returns_nothing, "returns-nothing", "rank 0"),
-        (in_place, "changes-input", "`x`"),
-        (no_reduce, "missing-reduce", "nothing adds them"),
-        (mean, "mean", "not a sum"),
-        (gathers, "forbidden-collective", "all_gather once"),
-        (reduces_twice, "extra-collective", "all_reduce twice"),
-        (never_reduces, "missing-collective", "never called all_reduce"),
-        (half, "wrong-shape", "(2,)"),
-        (single, "wrong-dtype", "float32"),
-        (as_list, "wrong-type", "list"),
-        (off_on_rank_1, "values-differ", "rank 1"),
-        (raises, "raised", "RuntimeError: The size of tensor a (4)"),
-        (raises_its_own, "raised", "OwnError: mine"),
-        (skips, "collectives-mismatch", "rank 0 has returned without calling all_reduce"),
-        (other_order, "collectives-mismatch", "all_gather"),
-        (dies, "died", "SIGKILL"),
-        (exits, "died", "sys.exit"),
-        (lacks_x, "wrong-signature", "(comm, x)"),
-        (takes_more, "wrong-signature", "'y'"),
-        (generates, "wrong-type", "generator"),
-        (waits, "not-a-function", "async"),
-        (uses_a_lock, "cannot-be-sent", "`lock`"),
+        (wrong.stub, "not-written", "NotImplementedError"),
+        (wrong.returns_nothing, "returns-nothing", "rank 0"),
+        (wrong.in_place, "changes-input", "`x`"),
+        (wrong.no_reduce, "missing-reduce", "nothing adds them"),
+        (wrong.mean, "mean", "not a sum"),
+        (wrong.gathers, "forbidden-collective", "all_gather once"),
+        (wrong.reduces_twice, "extra-collective", "all_reduce twice"),
+        (wrong.never_reduces, "missing-collective", "never called all_reduce"),
+        (wrong.half, "wrong-shape", "(2,)"),
+        (wrong.single, "wrong-dtype", "float32"),
+        (wrong.as_list, "wrong-type", "list"),
+        (wrong.off_on_rank_1, "values-differ", "rank 1"),
+        (wrong.raises, "raised", "RuntimeError: The size of tensor a (4)"),
+        (wrong.raises_its_own, "raised", "OwnError: mine"),
+        (wrong.skips, "collectives-mismatch", "rank 0 has returned without calling all_reduce"),
+        (wrong.other_order, "collectives-mismatch", "all_gather"),
+        (wrong.dies, "died", "SIGKILL"),
+        (wrong.exits, "died", "sys.exit"),
+        (wrong.lacks_x, "wrong-signature", "(comm, x)"),
+        (wrong.takes_more, "wrong-signature", "'y'"),
+        (wrong.generates, "wrong-type", "generator"),
+        (wrong.waits, "not-a-function", "async"),
+        (wrong.uses_a_lock, "cannot-be-sent", "`lock`"),
         (None, "not-a-function", "None"),
         (7, "not-a-function", "an int"),
         (torch.zeros(3), "not-a-function", "a Tensor"),
@@ -212,7 +109,7 @@ def test_each_way_to_go_wrong_has_its_key_and_a_telling_message(
 
 
 def test_wrong_values_are_placed_even_where_a_mechanism_is_named(judged: Judged):
-    for function in (no_reduce, never_reduces, off_on_rank_1):
+    for function in (wrong.no_reduce, wrong.never_reduces, wrong.off_on_rank_1):
         message = judged(function).message
         assert "rank " in message
         assert "shape (4,)" in message
@@ -220,11 +117,11 @@ def test_wrong_values_are_placed_even_where_a_mechanism_is_named(judged: Judged)
 
 
 def test_ranks_that_are_right_are_named(judged: Judged):
-    assert "(rank 0 is right)" in judged(off_on_rank_1).message
+    assert "(rank 0 is right)" in judged(wrong.off_on_rank_1).message
 
 
 def test_an_error_shows_the_line_and_no_frame_of_the_judge(judged: Judged):
-    message = judged(raises).message
+    message = judged(wrong.raises).message
     assert "torch.ones(7)" in message
     assert os.path.basename(rank_call.__file__) not in message
 
@@ -243,7 +140,7 @@ def test_a_loop_ends_at_the_deadline_with_its_place(judge_pools: JudgePools):
 
 
 def test_after_any_failure_the_next_function_is_judged_on_sound_ranks(judged: Judged):
-    for function in (dies, skips, raises):
+    for function in (wrong.dies, wrong.skips, wrong.raises):
         assert not judged(function).passed
         assert judged(reference).passed
 
@@ -341,50 +238,3 @@ def test_nothing_that_overrides_equality_passes(judged: Judged):
 def test_a_result_that_cannot_travel_is_a_wrong_type(judged: Judged):
     assert judged(lambda n: threading.Lock(), plain(4, n=3)).key == "wrong-type"
     assert judged(lambda n: lambda: n, plain(4, n=3)).key == "wrong-type"
-
-
-def case_with(*mistakes: Mistake, expected: float = 4.0) -> Case:
-    return Case("one call", 0, lambda rank: {"n": 3}, lambda rank: expected, mistakes)
-
-
-def key_of(case: Case, function: Any, pools: JudgePools) -> str:
-    exercise = plain(4.0, n=3)
-    made = replace(exercise, visible=lambda seed: (case,))
-    return judge(made, function, pools=pools)[0].key
-
-
-def test_a_mistake_that_changes_nothing_in_a_case_does_not_fail_it(judge_pools: JudgePools):
-    same = Mistake("same", "It makes no difference here.", returns=lambda rank: 4.0)
-    assert key_of(case_with(same), lambda n: 4.0, judge_pools) == ""
-
-
-def test_a_mistake_that_cannot_be_made_in_a_case_is_passed_over(judge_pools: JudgePools):
-    def cannot(rank: int) -> float:
-        raise ValueError
-
-    mistakes = (Mistake("cannot", "", cannot), Mistake("five", "", lambda rank: 5.0))
-    assert key_of(case_with(*mistakes), lambda n: 5.0, judge_pools) == "five"
-
-
-def test_a_sign_is_looked_for_in_right_values_and_in_failures_too(judge_pools: JudgePools):
-    def sign(outcome: Outcome) -> bool:
-        return outcome.error is not None or outcome.returned[0] == 4.0
-
-    shown = case_with(Mistake("shown", "", shows=sign))
-    assert key_of(shown, lambda n: 4.0, judge_pools) == "shown"
-    assert key_of(shown, lambda n: n / 0, judge_pools) == "shown"
-    assert key_of(shown, lambda n: 5.0, judge_pools) == "values-differ"
-
-
-def test_a_sign_that_chokes_on_a_strange_result_is_none(judge_pools: JudgePools):
-    case = case_with(Mistake("shape", "", shows=lambda outcome: outcome.returned[0].shape == (1,)))
-    assert key_of(case, lambda n: "x", judge_pools) == "wrong-type"
-
-
-def test_points_are_shared_out_by_weight(judge_pools: JudgePools):
-    heavy = Case("heavy", 0, lambda rank: {"n": 1}, lambda rank: 1, weight=3)
-    light = Case("light", 0, lambda rank: {"n": 2}, lambda rank: 4)
-    exercise = plain(1, n=1)
-    both = replace(exercise, visible=lambda seed: (heavy, light))
-    assert points(both, judge(both, lambda n: n, pools=judge_pools)) == 7.5
-    assert points(both, judge(both, lambda n: 0, pools=judge_pools)) == 0

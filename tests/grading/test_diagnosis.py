@@ -1,0 +1,59 @@
+"""Which diagnosis a case gets when several would do, and what a verdict is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from toy_exercise import plain
+
+from course.grading.case_run import JudgePools
+from course.grading.exercise import Case, Mistake, Outcome
+from course.grading.judge import judge, points
+
+
+def case_with(*mistakes: Mistake, expected: float = 4.0) -> Case:
+    return Case("one call", 0, lambda rank: {"n": 3}, lambda rank: expected, mistakes)
+
+
+def key_of(case: Case, function: Any, pools: JudgePools) -> str:
+    exercise = plain(4.0, n=3)
+    made = replace(exercise, visible=lambda seed: (case,))
+    return judge(made, function, pools=pools)[0].key
+
+
+def test_a_mistake_that_changes_nothing_in_a_case_does_not_fail_it(judge_pools: JudgePools):
+    same = Mistake("same", "It makes no difference here.", returns=lambda rank: 4.0)
+    assert key_of(case_with(same), lambda n: 4.0, judge_pools) == ""
+
+
+def test_a_mistake_that_cannot_be_made_in_a_case_is_passed_over(judge_pools: JudgePools):
+    def cannot(rank: int) -> float:
+        raise ValueError
+
+    mistakes = (Mistake("cannot", "", cannot), Mistake("five", "", lambda rank: 5.0))
+    assert key_of(case_with(*mistakes), lambda n: 5.0, judge_pools) == "five"
+
+
+def test_a_sign_is_looked_for_in_right_values_and_in_failures_too(judge_pools: JudgePools):
+    def sign(outcome: Outcome) -> bool:
+        return outcome.error is not None or outcome.returned[0] == 4.0
+
+    shown = case_with(Mistake("shown", "", shows=sign))
+    assert key_of(shown, lambda n: 4.0, judge_pools) == "shown"
+    assert key_of(shown, lambda n: n / 0, judge_pools) == "shown"
+    assert key_of(shown, lambda n: 5.0, judge_pools) == "values-differ"
+
+
+def test_a_sign_that_chokes_on_a_strange_result_is_none(judge_pools: JudgePools):
+    case = case_with(Mistake("shape", "", shows=lambda outcome: outcome.returned[0].shape == (1,)))
+    assert key_of(case, lambda n: "x", judge_pools) == "wrong-type"
+
+
+def test_points_are_shared_out_by_weight(judge_pools: JudgePools):
+    heavy = Case("heavy", 0, lambda rank: {"n": 1}, lambda rank: 1, weight=3)
+    light = Case("light", 0, lambda rank: {"n": 2}, lambda rank: 4)
+    exercise = plain(1, n=1)
+    both = replace(exercise, visible=lambda seed: (heavy, light))
+    assert points(both, judge(both, lambda n: n, pools=judge_pools)) == 7.5
+    assert points(both, judge(both, lambda n: 0, pools=judge_pools)) == 0
