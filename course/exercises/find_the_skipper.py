@@ -22,14 +22,19 @@ Wanted = Callable[[Sequence[Call], int], bool]
 
 
 def _middle(calls: Sequence[Call], skipped: int) -> bool:
-    """Comparing names only, looking for the call's first occurrence, or at the end: all miss it."""
-    by_name = _first_difference(calls, skipped, names_only=True)
-    return calls[skipped] in calls[:skipped] and skipped + 1 < by_name < len(calls) - 1
+    """All miss it: comparing names only, the call's first and last occurrence, the list's end."""
+    by_name, last = _first_difference(calls, skipped, names_only=True), _last_index(calls, skipped)
+    return calls[skipped] in calls[:skipped] and skipped + 1 < by_name < last < len(calls) - 1
 
 
 def _seen_by_name(calls: Sequence[Call], skipped: int) -> bool:
     """Comparing names only finds it too."""
     return _first_difference(calls, skipped, names_only=True) == skipped
+
+
+def _last_index(calls: Sequence[Call], skipped: int) -> int:
+    """Where the skipped call occurs last."""
+    return max(index for index, call in enumerate(calls) if call == calls[skipped])
 
 
 def _first_difference(calls: Sequence[Call], skipped: int, *, names_only: bool = False) -> int:
@@ -103,10 +108,16 @@ def _mistakes(whole: Sequence[Call], ranks: int, skipper: int, skipped: int) -> 
             returns=lambda _: (skipper, _first_difference(whole, skipped, names_only=True)),
         ),
         Mistake(
-            "first-occurrence",
+            "another-occurrence",
             "The call that is missing is the right one, but the same call also occurs earlier in "
             "the list, and that earlier place is what you return.",
             returns=lambda _: (skipper, whole.index(whole[skipped])),
+        ),
+        Mistake(
+            "another-occurrence",
+            "The call that is missing is the right one, but the same call also occurs later in "
+            "the list, and that later place is what you return.",
+            returns=lambda _: (skipper, _last_index(whole, skipped)),
         ),
         Mistake(
             "end-of-the-list",
@@ -130,8 +141,8 @@ def _none_if(possible: bool) -> None:
 
 def visible(seed: int) -> tuple[Case, ...]:
     return (
-        _case("three ranks, 9 calls", 3, 9, 1, 4, seed, _middle),
-        _case("four ranks, 12 calls", 4, 12, 0, 5, seed + 1, _middle),
+        _case("three ranks, 13 calls", 3, 13, 1, 3, seed, _middle),
+        _case("four ranks, 15 calls", 4, 15, 0, 5, seed + 1, _middle),
         _case("four ranks, 6 calls, the last one skipped", 4, 6, 2, 5, seed + 2),
     )
 
@@ -139,7 +150,7 @@ def visible(seed: int) -> tuple[Case, ...]:
 def hidden(seed: int) -> tuple[Case, ...]:
     return (
         _case("five ranks, 20 calls", 5, 20, 4, 11, seed, _middle),
-        _case("two ranks, 8 calls", 2, 8, 0, 3, seed + 1, _middle),
+        _case("two ranks, 10 calls", 2, 10, 0, 3, seed + 1, _middle),
         _case("three ranks, the first call skipped", 3, 7, 2, 0, seed + 2),
         _case("three ranks, one call", 3, 1, 1, 0, seed + 3),
         _case("64 ranks, 40 calls", 64, 40, 37, 22, seed + 4, _middle),

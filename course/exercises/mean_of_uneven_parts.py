@@ -75,6 +75,11 @@ def _mistakes(parts: list[Tensor]) -> tuple[Mistake, ...]:
             returns=lambda rank: total / (len(parts[rank]) * size),
         ),
         Mistake(
+            "empty-part-counted",
+            "A rank without any number was counted as if it had one.",
+            returns=lambda _: total / sum(max(len(part), 1) for part in parts),
+        ),
+        Mistake(
             "divided-by-ranks",
             "The sum over all ranks is divided by the number of ranks, not of values.",
             returns=lambda rank: total / size,

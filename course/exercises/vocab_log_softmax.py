@@ -24,17 +24,21 @@ def _case(
     rows: int = 4,
     large: bool = False,
 ) -> Case:
-    """Targets take turns over the ranks. `large`: row 0 around 800, row 1's target hopeless."""
+    """Targets take turns over the ranks, and none is its row's best.
+
+    `large`: row 0 lies around 800, row 1's target 800 below, rank 0's part of row 2 800 above.
+    """
     random = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, vocab_size, generator=random, dtype=torch.float64)
     blocks = balanced_ranges(vocab_size, ranks)
     draws = torch.randint(1 << 20, (rows,), generator=random).tolist()
     owners = [blocks[(row + ranks - 1) % ranks] for row in range(rows)]
     targets = torch.tensor([own[draw % len(own)] for own, draw in zip(owners, draws, strict=True)])
-    logits[torch.arange(rows), targets] = logits.amin(dim=1) - 1  # no target is its row's best
+    logits[torch.arange(rows), targets] = logits.amin(dim=1) - 1
     if large:
         logits[0] += 800
         logits[1, targets[1]] -= 800
+        logits[2, : len(blocks[0])] += 800
 
     def arguments(rank: int) -> Mapping[str, Tensor | int]:
         mine = blocks[rank]
@@ -93,6 +97,7 @@ def _mistakes(
             "sum-not-reduced",
             "The sum of the exponentials runs over this rank's ids only.",
             lambda rank: at_target - lse[rank],
+            lambda rank: at_target - top - (parts[rank] - top[:, None]).exp().sum(dim=1).log(),
         ),
         *told(
             "local-max-for-global",
@@ -135,6 +140,12 @@ def _mistakes(
             "Nothing was subtracted before exp, and exp of a logit above 709 is infinite in "
             "float64 (above 88 in float32).",
             lambda _: summed_over_shift(torch.zeros_like(top)),
+        ),
+        *told(
+            "exp-overflows",
+            "Of the ranks' maxima the smallest was subtracted, so exp of another rank's large "
+            "logits is infinite.",
+            lambda _: summed_over_shift(tops.amin(dim=0)),
         ),
         *told(
             "maxima-added",
@@ -187,19 +198,13 @@ def _with_foreign_logits(
     log_total: Tensor,
 ) -> list[Callable[[int], Tensor]]:
     """Logits read at a wrong column on each rank without the target, and summed, in six ways."""
-    clamped: list[Tensor] = []
-    first: list[Tensor] = []
-    wrapped: list[Tensor] = []
+    totals = [torch.zeros_like(top) for _ in range(3)]
     for part, block in zip(parts, blocks, strict=True):
         width, column = len(block), targets - block.start
         is_foreign = (column < 0) | (column >= width)
-        for sums, columns in (
-            (clamped, column.clamp(0, width - 1)),
-            (first, column.masked_fill(is_foreign, 0)),
-            (wrapped, column % width),
-        ):
-            sums.append(part.gather(1, columns[:, None]).squeeze(1))
-    totals = [torch.stack(read).sum(dim=0) for read in (clamped, first, wrapped)]
+        read = (column.clamp(0, width - 1), column.masked_fill(is_foreign, 0), column % width)
+        for total, columns in zip(totals, read, strict=True):
+            total += part.gather(1, columns[:, None]).squeeze(1)
     shifts = (log_total, log_total + (len(parts) - 1) * top)
     return [partial(_whatever_the_rank, total - shift) for total in totals for shift in shifts]
 

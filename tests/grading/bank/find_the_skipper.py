@@ -78,6 +78,12 @@ def removes_what_is_there(calls):
     return rank, whole.index(missing)
 
 
+def searches_from_the_end(calls):
+    rank, index = _right(calls)
+    whole = max(calls, key=len)
+    return rank, len(whole) - 1 - whole[::-1].index(whole[index])
+
+
 def end_of_the_short_list(calls):
     lengths = [len(mine) for mine in calls]
     return lengths.index(min(lengths)), min(lengths)
@@ -156,7 +162,11 @@ WRONG = {
     "counted-from-one": [counts_from_one, enumerates_from_one],
     "swapped": [index_first, loops_index_outside],
     "compares-names-only": [compares_names_only, zips_the_names],
-    "first-occurrence": [finds_the_call_by_value, removes_what_is_there],
+    "another-occurrence": [
+        finds_the_call_by_value,
+        removes_what_is_there,
+        searches_from_the_end,
+    ],
     "end-of-the-list": [end_of_the_short_list, last_index_of_the_longest],
     "last-call-unseen": [zip_ends_with_the_short_list, looks_only_inside_the_short_list],
     "changes-input": [pops_the_lists_empty, sorts_by_length],

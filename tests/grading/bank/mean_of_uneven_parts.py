@@ -62,6 +62,18 @@ def expects_equal_parts(comm, x):
     return total / torch.tensor(float(x.numel() * comm.size), dtype=x.dtype)
 
 
+def counts_at_least_one(comm, x):
+    pair = torch.stack((x.sum(), x.new_tensor(max(len(x), 1))))
+    comm.all_reduce(pair)
+    return pair[0] / pair[1]
+
+
+def a_zero_in_place_of_nothing(comm, x):
+    if x.numel() == 0:
+        x = x.new_zeros(1)
+    return comm.all_reduce(x.sum()) / comm.all_reduce(torch.tensor(len(x)))
+
+
 def divides_by_the_ranks(comm, x):
     return comm.all_reduce(x.sum()) / comm.size
 
@@ -167,6 +179,7 @@ WRONG = {
     "own-count": [divides_by_its_own_count, reduces_only_the_first_of_the_pair],
     "own-sum": [reduces_only_the_count, loses_the_reduced_sum],
     "equal-parts-assumed": [counts_as_if_all_were_equal, expects_equal_parts],
+    "empty-part-counted": [counts_at_least_one, a_zero_in_place_of_nothing],
     "divided-by-ranks": [divides_by_the_ranks, average_of_sums],
     "sum-instead-of-mean": [total_of_all, counts_but_does_not_divide],
     "averaged-twice": [averaged_sum_over_summed_count, divides_once_too_often],

@@ -126,6 +126,12 @@ def plain_formula(comm, logits, first_id, targets):
     return pair[1] - torch.log(pair[0])
 
 
+def smallest_of_the_maxima(comm, logits, first_id, targets):
+    shifted = logits - comm.all_reduce(logits.amax(dim=1), op="min")[:, None]
+    total = comm.all_reduce(shifted.exp().sum(dim=1))
+    return _shared_target(comm, shifted, first_id, targets) - total.log()
+
+
 def adds_the_maxima(comm, logits, first_id, targets):
     top = comm.all_reduce(logits.amax(dim=1))
     total = comm.all_reduce((logits - top[:, None]).exp().sum(dim=1))
@@ -296,7 +302,7 @@ WRONG = {
     "largest-part-for-sum": [largest_log_sum_exp, max_of_the_sums],
     "mean-instead-of-sum": [averages_the_sums, means_of_gathered_sums],
     "shift-on-one-side-only": [forgets_to_shift_the_target, shifts_the_target_twice],
-    "exp-overflows": [exp_without_a_shift, plain_formula],
+    "exp-overflows": [exp_without_a_shift, plain_formula, smallest_of_the_maxima],
     "maxima-added": [adds_the_maxima, default_reduction_of_the_maxima],
     "log-of-rounded-probability": [probability_then_logarithm, log_of_softmax],
     "loss-instead-of-log-probability": [the_loss, cross_entropy],
