@@ -97,9 +97,11 @@ def small_class(tmp_path_factory, token) -> tuple[Rows, dict, subprocess.Complet
     Sheet(START).write(
         first, "raise ValueError('early')\ndef all_reduce_by_hand(comm, x): return x"
     ).leave_blank(second).write(third, "find_skipper = 5").hand_in(hand_in, "new")
-    only_local = body + "return x.mean()"
-    late = Sheet(START).leave_blank(first).write(second, only_local).leave_blank(third)
-    late.hand_in(hand_in, "new", "late (1).ipynb")
+    wrong_on_4 = (
+        "\nright = global_mean\n" + body + "return x.sum() if comm.size == 4 else right(comm, x)"
+    )
+    late = Sheet(START).leave_blank(first).leave_blank(third)
+    late.write(second, late.source(second) + wrong_on_4).hand_in(hand_in, "new", "late (1).ipynb")
     (hand_in / "broken").mkdir()
     (hand_in / "broken" / f"{TENSOR}.ipynb").write_text("not json")
     (hand_in / "folder" / f"{START}.ipynb").mkdir(parents=True)
@@ -167,12 +169,13 @@ class TestSmallClass:
     def test_of_two_notebooks_the_better_counts_and_what_is_wrong_counts_partly(self, small_class):
         rows, _, _ = small_class
         row = rows["new", CHAPTERS[START][1]]
-        assert 0 <= float(row["points"]) < 10
+        assert (row["points"], row["status"]) == ("7.14", "partial")
         assert (
             f"from late (1).ipynb, the better of {START}.ipynb and late (1).ipynb"
             in (row["reason"])
         )
-        assert "failed 4 of 4 hidden checks (other seeds and sizes)" in row["reason"]
+        assert row["reason"].startswith("failed 1 of 3 checks, first `")
+        assert "failed 1 of 4 hidden checks (other seeds and sizes)" in row["reason"]
 
     def test_nothing_survives(self, small_class, token):
         assert sleepers(token) == []
