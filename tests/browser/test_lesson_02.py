@@ -33,8 +33,11 @@ def test_i8_saved_page_tells_everything_before_a_kernel_ran_anything(opened: Ope
     assert twins.count() >= 10
     assert folds.count() >= 4
     assert all(folds.evaluate_all("all => all.map(twin => twin.open)"))
-    for told in ("all-reduce (sum)", "graph LR", "The second meeting", "replica"):
+    for told in ("all-reduce (sum)", "The second meeting", "One more copy of a KV head costs"):
         assert told in text
+    folded = page.locator(".jp-NotebookPanel").text_content()
+    for told in ("flowchart LR", "A second copy of its key and value projection"):
+        assert told in folded
     notebook.screenshot("lesson_02_saved_top", notebook.cells.first)
     for index, twin in enumerate(twins.all()):
         notebook.screenshot(f"lesson_02_saved_twin_{index}", twin)
