@@ -19,6 +19,8 @@ MAX_ITEMS = 100_000
 MAX_DEPTH = 20
 MAX_BITS = 1000
 """Of a whole number."""
+MAX_RANGE_ITEMS = 10_000_000
+"""In all ranges of one value together: a range costs nothing until somebody goes through it."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,14 @@ class _Copier:
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if value is None or kind in (bool, float, complex, range):
+        self._range_items = 0
+        if value is None or kind in (bool, float, complex):
             return value
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, numpy.generic):
+        if kind is range:
+            return self._range(value)
             return self.copy(value.item(), depth + 1) if depth < MAX_DEPTH else Foreign(named(kind))
         if isinstance(value, int):
             number = int.__add__(value, 0)  # without what a subclass overrides; so below
@@ -70,6 +75,15 @@ class _Copier:
         if kind.__len__(value) > MAX_ITEMS:
             return Foreign(f"a {kind.__name__} of more than {MAX_ITEMS} characters")
         return kind.__add__(value, kind())
+
+    def _range(self, value: range) -> range | Foreign:
+        edges = (value.start, value.stop, value.step)
+        if any(edge.bit_length() > MAX_BITS for edge in edges):
+            return Foreign("a range of huge whole numbers")
+        self._range_items += max(0, (value.stop - value.start) // value.step)  # len() overflows
+        if self._range_items > MAX_RANGE_ITEMS:
+            return Foreign("an endlessly long range", key="wrong-shape")
+        return value
 
     def _tensor(self, value: Tensor) -> Tensor | Foreign:
         if type(value) not in (Tensor, torch.nn.Parameter):

@@ -94,6 +94,8 @@ def read_notebook(path: Path) -> Notebook:
         return _notebook(document)
     except nbformat.reader.NotJSONError:
         raise UnreadableError("is not JSON, so no notebook") from None
+    except RecursionError:
+        raise UnreadableError("is nested too deeply for a notebook") from None
     except Exception as error:
         told = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UnreadableError(f"is JSON, but no notebook that can be read: {told}") from None

@@ -200,3 +200,18 @@ def test_plain_data_shares_no_memory_with_its_source():
 
 def test_values_of_other_classes_stay_behind():
     assert plain({"a": EqualToAll()}) == {"a": Foreign("an EqualToAll")}
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        [range(0, 10**12)] * 4,
+        [range(0, -(10**12), -1)] * 4,
+        [range(10**30)] * 4,
+        [range(9_000_000)] * 4,
+        [range(1 << 5000, 1 << 5000)] * 4,
+    ],
+)
+def test_ranges_that_nobody_could_go_through_stay_behind(returned: list[range]):
+    assert any(isinstance(part, Foreign) for part in plain(returned))
+    assert "range" in text([range(3)] * 4, plain(returned))

@@ -58,7 +58,7 @@ def test_every_notebook_of_every_student_is_found(tmp_path):
         (b'{"nbformat": 4}', "no notebook that can be read"),
         (b'{"nbformat": 99, "nbformat_minor": 0, "cells": [], "metadata": {}}', "can be read"),
         (b"\xff\xfe\x00", "no text in UTF-8"),
-        (b"[" * 100_000, "no"),
+        (b"[" * 100_000, "is nested too deeply for a notebook"),
     ],
 )
 def test_a_file_that_is_no_notebook_says_why(tmp_path, content, told):
