@@ -44,17 +44,17 @@ class _Copier:
     def __init__(self, device: str) -> None:
         self._device = device
         self._items = 0
+        self._range_items = 0
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        self._range_items = 0
         if value is None or kind in (bool, float, complex):
             return value
+        if kind is range:
+            return self._range(value)
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, numpy.generic):
-        if kind is range:
-            return self._range(value)
             return self.copy(value.item(), depth + 1) if depth < MAX_DEPTH else Foreign(named(kind))
         if isinstance(value, int):
             number = int.__add__(value, 0)  # without what a subclass overrides; so below
@@ -71,11 +71,6 @@ class _Copier:
                 return self._container(container, value, depth)
         return Foreign(named(kind))
 
-    def _text(self, kind: type[Any], value: Any) -> Any:
-        if kind.__len__(value) > MAX_ITEMS:
-            return Foreign(f"a {kind.__name__} of more than {MAX_ITEMS} characters")
-        return kind.__add__(value, kind())
-
     def _range(self, value: range) -> range | Foreign:
         edges = (value.start, value.stop, value.step)
         if any(edge.bit_length() > MAX_BITS for edge in edges):
@@ -84,6 +79,11 @@ class _Copier:
         if self._range_items > MAX_RANGE_ITEMS:
             return Foreign("an endlessly long range", key="wrong-shape")
         return value
+
+    def _text(self, kind: type[Any], value: Any) -> Any:
+        if kind.__len__(value) > MAX_ITEMS:
+            return Foreign(f"a {kind.__name__} of more than {MAX_ITEMS} characters")
+        return kind.__add__(value, kind())
 
     def _tensor(self, value: Tensor) -> Tensor | Foreign:
         if type(value) not in (Tensor, torch.nn.Parameter):
