@@ -2,7 +2,9 @@ const PATIENCE_MS = 1000; // how long Python may take before the page says that 
 
 function render({ model, el }) {
   prepare(el, "labkit-explorer");
-  const verdict = element("div", { className: "labkit-verdict", role: "status" });
+  const headline = element("strong", { role: "status" });
+  const ways = element("div"); // why not, and what to choose instead: read on demand
+  const verdict = element("div", { className: "labkit-verdict" }, headline, ways);
   const waiting = element("p", { className: "labkit-waiting", role: "status", hidden: true });
   waiting.textContent =
     "Python has not answered yet: it is busy with another cell, or its kernel has stopped. " +
@@ -35,8 +37,9 @@ function render({ model, el }) {
     if (text === drawn) return;
     drawn = text;
     verdict.classList.toggle("labkit-bad", !view.is_good);
-    verdict.replaceChildren(
-      element("strong", {}, `${view.is_good ? "✓" : "✗"} ${view.headline}`),
+    const said = `${view.is_good ? "✓" : "✗"} ${view.headline}`;
+    if (headline.textContent !== said) headline.textContent = said; // announced where it changes
+    ways.replaceChildren(
       ...(view.reasons.length ? [list(view.reasons)] : []),
       ...view.jumps.map((jump) => jumpButton(jump, choose, controls)),
     );
@@ -77,7 +80,8 @@ function makeControl({ name, label, kind, options }, choose) {
     return { name, input, box, show: (index) => (input.checked = index === 1) };
   }
   const input = element("input", { type: "range", min: 0, max: options.length - 1, step: 1 });
-  const output = element("output");
+  // A screen reader has the value from the slider itself.
+  const output = element("output", { "aria-hidden": "true" });
   input.addEventListener("input", () => choose({ [name]: Number(input.value) }));
   const show = (index) => {
     input.value = index;

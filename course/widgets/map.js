@@ -1,6 +1,6 @@
 const HINT =
   "Select a node or an edge: click it, or press Tab to enter the map, arrow keys to move, " +
-  "Enter or Space to select. Escape clears the selection.";
+  "Enter or Space to select. The same again, or Escape, clears the selection.";
 const SMALLEST = 0.8; // of its full size: so far a drawing may shrink before a narrower one is due
 const BESIDE = 0.88; // so far it shrinks to leave room for the panel beside it
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
@@ -31,12 +31,13 @@ function render({ model, el }) {
     model.save_changes();
     if (key) panel.scrollIntoView({ block: "nearest" });
   };
+  const toggle = ({ key }) => select(key === model.get("selected") ? "" : key);
   const onKey = (event, index) => {
     if (event.key in STEPS) focus(index + STEPS[event.key]);
     else if (event.key === "Home") focus(0);
     else if (event.key === "End") focus(items.length - 1);
-    else if (event.key === "Enter" || event.key === " ") select(items[index].key);
-    else if (event.key === "Escape") select("");
+    else if (event.key === "Enter" || event.key === " ") toggle(items[index]);
+    else if (event.key === "Escape" && model.get("selected")) select("");
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -55,7 +56,7 @@ function render({ model, el }) {
       mark.addEventListener("keydown", (event) => onKey(event, i));
       mark.addEventListener("click", () => {
         focus(i);
-        select(items[i].key);
+        toggle(items[i]);
       });
     });
     picture.setAttribute("viewBox", `0 0 ${layout.width} ${layout.height}`);
@@ -124,7 +125,7 @@ function textLines({ x, y, size, leading, lines }) {
 }
 
 function explanation(item) {
-  if (!item) return [element("p", { textContent: "Nothing is selected yet." })];
+  if (!item) return [element("p", { textContent: "Nothing is selected." })];
   const facts = element("dl");
   for (const [heading, text] of item.facts) {
     if (heading) facts.append(element("dt", { textContent: heading }));

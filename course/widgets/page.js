@@ -32,14 +32,20 @@ function prepare(el, className) {
 }
 
 /**
- * Closes the static twin that stands before the widget, and hides the picture before the twin, so
- * that a live page shows nothing twice. Nothing of this is saved with the notebook.
+ * Closes the static twin that stands before the widget, so that a live page shows nothing twice.
+ * The picture before the twin hides with it, and is back when the reader opens it. Nothing of this
+ * is saved with the notebook.
  */
 function replaceTwin(el, deadline = Date.now() + 10_000) {
   const twin = el.isConnected ? nearestTwin(el) : undefined;
   if (twin) {
+    const pictures = picturesBefore(twin);
+    const follow = () => {
+      for (const picture of pictures) picture.style.display = twin.open ? "" : "none";
+    };
     twin.open = false;
-    for (const picture of picturesBefore(twin)) picture.style.display = "none";
+    twin.addEventListener("toggle", follow);
+    follow();
   } else if (Date.now() < deadline) {
     setTimeout(() => replaceTwin(el, deadline), 50);
   }

@@ -1,5 +1,3 @@
-let quizGroups = 0; // radio buttons of one question share a name that no other question has
-
 function render({ model, el }) {
   prepare(el, "labkit-quiz");
   const quizzes = model.get("quizzes");
@@ -33,7 +31,7 @@ function render({ model, el }) {
 
 /** One question. `answered`: index of the option checked earlier, or undefined. */
 function question(quiz, number, answered, count) {
-  const group = `labkit-quiz-${++quizGroups}`;
+  const group = groupName();
   const feedback = element("p", { className: "labkit-feedback", "aria-live": "polite" });
   const radios = quiz.options.map(() => element("input", { type: "radio", name: group }));
   const options = quiz.options.map((option, i) =>
@@ -70,6 +68,14 @@ function question(quiz, number, answered, count) {
   }
   const legend = element("legend", { innerHTML: `${number}. ${quiz.question}` });
   return element("fieldset", {}, legend, ...options, check, feedback);
+}
+
+/**
+ * A name for one question's radio buttons that nothing else in the page has. Each quiz has a module
+ * of its own, so counting would not do; a page without https has no randomUUID.
+ */
+function groupName() {
+  return `labkit-quiz-${crypto.randomUUID?.() ?? Math.random()}`;
 }
 
 export default { render };

@@ -3,6 +3,8 @@ const NO_SPEECH =
 const NO_VOICE =
   "This browser has no voice installed, so it cannot read aloud. The text above says the same.";
 const VOICE_PATIENCE_MS = 2000;
+const STARTS = "labkit-readout-starts"; // heard by all readouts of the page: one voice for all
+const CANCELLED = ["canceled", "interrupted"]; // errors of a line that somebody stopped
 
 function render({ model, el }) {
   prepare(el, "labkit-readout");
@@ -17,28 +19,37 @@ function render({ model, el }) {
     return;
   }
 
-  let isReading = false;
-  const show = (reading) => {
-    isReading = reading;
-    button.textContent = reading ? "Stop" : "Read aloud";
+  let batch = null; // the utterances that are being read for this button
+  const show = (utterances) => {
+    batch = utterances;
+    button.textContent = batch ? "Stop" : "Read aloud";
   };
+  const giveUp = () => show(null);
   const stop = () => {
-    if (isReading) speech.cancel();
-    show(false);
+    if (batch) speech.cancel();
+    giveUp();
   };
   // One utterance a line: some browsers cut a long one short.
   const read = () => {
+    window.dispatchEvent(new Event(STARTS));
     speech.cancel();
-    show(true);
     const utterances = model.get("lines").map((line) => new SpeechSynthesisUtterance(line));
+    const last = utterances.at(-1);
+    const end = () => {
+      if (batch === utterances) giveUp(); // what an earlier batch reports late changes nothing
+    };
+    show(utterances);
     for (const utterance of utterances) {
       utterance.lang = "en";
-      utterance.onerror = stop;
+      utterance.onerror = ({ error }) => {
+        if (utterance === last || CANCELLED.includes(error)) end();
+      };
       speech.speak(utterance);
     }
-    utterances.at(-1).onend = () => show(false);
+    last.onend = end;
   };
-  button.addEventListener("click", () => (isReading ? stop() : read()));
+  button.addEventListener("click", () => (batch ? stop() : read()));
+  window.addEventListener(STARTS, giveUp);
 
   // Voices may arrive late, or never.
   const lookForVoices = () => {
@@ -51,6 +62,7 @@ function render({ model, el }) {
   return () => {
     clearTimeout(patience);
     speech.removeEventListener?.("voiceschanged", lookForVoices);
+    window.removeEventListener(STARTS, giveUp);
     stop();
   };
 }

@@ -4,44 +4,25 @@ import json
 from typing import Any
 
 import pytest
+from widget_page import blank_page, render, state_of
 
-from course.widgets.browser_code import javascript, stylesheet
 from course.widgets.explorer import ExplorerWidget
 from course.widgets.regimes import RegimeExplorer
 from course.widgets.shard_explorer import ShardExplorer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-# What a page needs of anywidget: a model with get, set, on, off and save_changes.
-MODEL = """
-const state = STATE, listeners = {};
-const fire = (name) => (listeners[`change:${name}`] ?? []).forEach((heard) => heard());
-window.model = {
-  get: (name) => state[name],
-  set: (name, value) => { state[name] = value; fire(name); },
-  on: (event, heard) => (listeners[event] ??= []).push(heard),
-  off: () => {},
-  save_changes: () => { window.saved = { ...state.choice }; },
-};
-const module = await import(URL.createObjectURL(new Blob([CODE], { type: "text/javascript" })));
-module.default.render({ model: window.model, el: document.querySelector("main") });
-"""
-
 
 def shown(browser: Any, widget: ExplorerWidget) -> Any:
     """A page that shows the widget; `answer(page, widget)` then plays the kernel."""
-    page = browser.new_page()
-    page.set_content(f"<style>{stylesheet('explorer')}</style><main></main>")
-    names = ("controls", "choice", "answers")
-    state = json.dumps({name: getattr(widget, name) for name in names})
-    script = MODEL.replace("STATE", state).replace("CODE", json.dumps(javascript("explorer")))
-    page.evaluate(f"(async () => {{ {script} }})()")
+    page = blank_page(browser, "explorer")
+    render(page, "explorer", state_of(widget, "controls", "choice", "answers"))
     return page
 
 
 def answer(page: Any, widget: ExplorerWidget) -> None:
     """What the kernel does with a move: takes the choice, sends the answers around it."""
-    widget.choice = page.evaluate("window.saved")
+    widget.choice = page.evaluate("window.saved.choice")
     page.evaluate(
         "answers => model.set('answers', answers)", json.loads(json.dumps(widget.answers))
     )
@@ -74,7 +55,22 @@ def test_shard_slider_moves_by_keyboard_and_the_figure_with_it(browser: Any):
     slider.press("ArrowLeft")
     answer(page, widget)
     page.get_by_label("Let ranks hold").press("Space")
-    assert page.evaluate("window.saved") == {"model": 1, "tp": 6, "uneven": 1}
+    assert page.evaluate("window.saved.choice") == {"model": 1, "tp": 6, "uneven": 1}
+
+
+def test_slider_step_is_announced_by_its_value_and_the_headline_alone(browser: Any):
+    from playwright.sync_api import expect
+
+    widget = ShardExplorer("llama-3.1-70b", 16).make_widget()
+    page = shown(browser, widget)
+    slider = page.get_by_role("slider", name="Tensor parallel size (TP)", exact=True)
+    slider.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuetext", "15")
+    live = page.locator("[role=status], [aria-live], output:not([aria-hidden=true])")
+    announced = live.filter(visible=True)
+    expect(announced).to_have_text(["✗ Llama 3.1 70B over 15 ranks: refused."])
+    expect(page.locator("output")).to_have_text("15")
+    expect(page.locator(".labkit-verdict li")).not_to_have_count(0)
 
 
 def test_regimes_are_reached_by_keyboard(browser: Any):
