@@ -4,6 +4,7 @@ import pytest
 
 from course.widgets.regime_view import (
     BANDWIDTHS,
+    LABELS,
     LAW,
     POSITIONS,
     SIZES,
@@ -13,7 +14,7 @@ from course.widgets.regime_view import (
     steps,
     view,
 )
-from course.widgets.regimes import RegimeExplorer, reach_table, sizes_table
+from course.widgets.regimes import TABLE_SIZES, RegimeExplorer, reach_table, sizes_table
 from labkit.plan.tradeoff import Regime, trade_off
 
 
@@ -55,8 +56,15 @@ def test_split_on_the_fast_link_alone_is_never_longer_than_on_the_slow_one():
         assert sum(fast[1:]) <= sum(slow[1:])
 
 
-def test_tables_have_every_size_and_every_regime():
-    assert [row[0] for row in sizes_table().rows] == list(SIZES)
+def test_sizes_on_paper_span_the_slider_and_hold_its_start():
+    assert [row[0] for row in sizes_table().rows] == list(TABLE_SIZES)
+    assert {SIZES[0], SIZES[START["tp"]], SIZES[-1]} <= set(TABLE_SIZES)
+
+
+def test_reach_table_tells_the_regime_of_every_size_and_has_all_three():
+    [(_, reached, regime)] = [row for row in reach_table().rows if row[0] == LABELS["tp"]]
+    assert reached == f"{SIZES[0]} to {SIZES[-1]}"
+    assert {at({**START, "tp": tp}).regime.value for tp in range(len(SIZES))} == {regime}
     assert {row[-1] for row in reach_table().rows} == {regime.value for regime in Regime}
 
 
