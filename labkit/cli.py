@@ -49,12 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def all_commands() -> dict[str, Command]:
     """Every command by name: labkit's own, and what installed packages add to them.
 
-    One of theirs that cannot be imported is left out, with a line on stderr: the rest still works.
+    One of theirs that cannot be used is left out, with a line on stderr: the rest still works.
     """
     commands = dict(COMMANDS)
     for entry in metadata.entry_points(group=PLUGINS):
         try:
-            commands.setdefault(entry.name, entry.load())
+            command = entry.load()
+            _add_command(argparse.ArgumentParser().add_subparsers(), entry.name, command)
+            commands.setdefault(entry.name, command)
         except Exception as error:
             print(f"labkit: the command {entry.name} is broken: {error}", file=sys.stderr)
     return commands
@@ -65,15 +67,17 @@ def _parser(all_of_them: dict[str, Command]) -> argparse.ArgumentParser:
         prog="labkit",
         description="Inference parallelism on real ranks: models cut over processes or GPUs.",
     )
-    debug = argparse.ArgumentParser(add_help=False)
-    debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in all_of_them.items():
-        sub = commands.add_parser(
-            name, help=command.summary, description=command.summary, parents=[debug]
-        )
-        command.add_arguments(sub)
+        _add_command(commands, name, command)
     return parser
+
+
+def _add_command(commands: Any, name: str, command: Command) -> None:
+    """commands: of a parser, from `add_subparsers`."""
+    sub = commands.add_parser(name, help=command.summary, description=command.summary)
+    sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    command.add_arguments(sub)
 
 
 def seconds_argument(text: str) -> float:

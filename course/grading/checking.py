@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import dataclasses
 import json
+import math
 import select
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from course.grading.exercise import Exercise
-from course.grading.judge import Verdict
+from course.grading.judge import BUDGET, Verdict
 from course.grading.sandbox import Ending, Sandbox
 from course.grading.workshop import Workshop
 
 _START_SECONDS = 60.0
-_SECONDS_A_CASE = 10.0  # for starting ranks, on top of the case's own time
+_SECONDS_A_CASE = 10.0  # for starting ranks, on top of what the calls take
 _MOST_REPLY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts, or why there are none: `trouble`, a sentence; `is_ours` when the grader failed."""
+    """Verdicts, or why there are none.
+
+    trouble: a sentence. is_ours: the grader failed. ran_out: the `limit` was reached.
+    """
 
     verdicts: tuple[Verdict, ...] = ()
     trouble: str = ""
     is_ours: bool = False
+    ran_out: bool = False
 
 
 class Checker:
@@ -43,8 +47,19 @@ class Checker:
         self._channel: socket.socket | None = None
         self.peak = 0
 
-    def judge(self, exercise: Exercise, packed: bytes) -> Judged:
-        """The verdicts on a packed function; every way in which that fails is told."""
+    def judge(self, exercise: Exercise, packed: bytes, limit: float = math.inf) -> Judged:
+        """The verdicts on a packed function; every way in which that fails is told.
+
+        limit: seconds that it may take, if that is less than its cases may. Where the grader itself
+        failed, as ranks do that do not start in time on a busy machine, it tries once more.
+        """
+        end = time.monotonic() + limit
+        judged = self._judge(exercise, packed, limit)
+        if judged.is_ours and time.monotonic() < end:
+            judged = self._judge(exercise, packed, end - time.monotonic())
+        return judged
+
+    def _judge(self, exercise: Exercise, packed: bytes, limit: float) -> Judged:
         sandbox, channel = self._started()
         request = {
             "exercise": exercise.name,
@@ -52,24 +67,25 @@ class Checker:
             "hidden": self._hidden,
             "seed": self._seed,
         }
-        killed_before = len(sandbox.killed)
-        seconds = self._seconds(exercise)
+        seconds = min(limit, self._seconds(exercise))
         try:
             line = _ask(sandbox, channel, json.dumps(request).encode() + b"\n", seconds)
         except TimeoutError:
             self.close()
-            return Judged(trouble=f"the checks took longer than {seconds:g} s and were stopped")
+            told = f"the checks took longer than {seconds:.0f} s and were stopped"
+            return Judged(trouble=told, ran_out=seconds == limit)
         if line is None:
             ending = sandbox.end()
             self.close()
-            own = f"while your function ran, the process that checks it {self._told(ending)}"
-            return Judged(trouble=own)
+            how = ending.sentence(self._memory)
+            return Judged(trouble=f"while your function ran, the process that checks it {how}")
         reply = json.loads(line)
         if "failed" in reply:
             self.close()
             return Judged(trouble=f"the check itself failed: {reply['failed']}", is_ours=True)
         verdicts = tuple(Verdict(**entry) for entry in reply["verdicts"])
-        return Judged(tuple(_with_memory(verdicts, sandbox.killed[killed_before:], self._memory)))
+        sandbox.poll()  # the warden tells of a kill before it kills
+        return Judged(_with_memory(verdicts, sandbox.killed, self._memory))
 
     def close(self) -> None:
         """End the process and its ranks; the next `judge` starts a new one."""
@@ -103,12 +119,10 @@ class Checker:
         return self._sandbox, self._channel
 
     def _seconds(self, exercise: Exercise) -> float:
-        """What judging may take in all; each case has its own deadline besides."""
+        """What judging may take in all; the calls have their own limits besides."""
         cases = [*exercise.visible(0), *(exercise.hidden(self._seed) if self._hidden else ())]
-        return _START_SECONDS + len(cases) * (exercise.timeout + _SECONDS_A_CASE)
-
-    def _told(self, ending: Ending) -> str:
-        return ending.sentence(self._memory)
+        calls = (BUDGET + 1) * exercise.timeout
+        return _START_SECONDS + calls + len(cases) * _SECONDS_A_CASE
 
 
 def _ask(sandbox: Sandbox, channel: socket.socket, request: bytes, seconds: float) -> bytes | None:
@@ -138,14 +152,14 @@ def _ask(sandbox: Sandbox, channel: socket.socket, request: bytes, seconds: floa
     return bytes(reply)
 
 
-def _with_memory(verdicts: tuple[Verdict, ...], killed: list[Ending], memory: int) -> list[Any]:
-    """Verdicts in which a rank that died because of its memory says so."""
-    endings = iter(killed)
+def _with_memory(
+    verdicts: Sequence[Verdict], killed: Mapping[int, Ending], memory: int
+) -> tuple[Verdict, ...]:
+    """Verdicts in which a rank that was killed for its memory says so."""
     told: list[Verdict] = []
     for verdict in verdicts:
-        if verdict.key == "died" and "SIGKILL" in verdict.message:
-            with contextlib.suppress(StopIteration):
-                text = f"the function {next(endings).sentence(memory)}"
-                verdict = dataclasses.replace(verdict, message=text)
-        told.append(verdict)
-    return told
+        if verdict.pid is not None and (ending := killed.get(verdict.pid)) is not None:
+            text = f"the function {ending.sentence(memory)}"
+            verdict = dataclasses.replace(verdict, key="died", message=text)
+        told.append(dataclasses.replace(verdict, pid=None))
+    return tuple(told)

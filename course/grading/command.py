@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.cli import Command, seconds_argument
 
 if TYPE_CHECKING:
-    from course.grading.results import Grades, NotebookResult
+    from course.grading.batch import Progress
+    from course.grading.notebook_grader import Settings
+    from course.grading.results import Grades
+
+_SEEDS = 10**9
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +44,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds that one cell may take (%(default)g)",
     )
     add(
+        "--notebook-timeout",
+        type=seconds_argument,
+        default=600.0,
+        metavar="S",
+        help="seconds that one notebook may take, cells and checks (%(default)g)",
+    )
+    add(
         "--memory-limit",
         type=_gigabytes,
         default=1_500_000_000,
@@ -46,7 +58,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="resident memory that a notebook and all it starts may take (1.5)",
     )
     add("--only-visible", action="store_true", help="leave the hidden checks out")
-    add("--seed", type=int, metavar="N", help="of the hidden checks")
+    add(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="of the hidden checks, to repeat a run (drawn; the summary and the JSON tell it)",
+    )
 
 
 def _count(text: str) -> int:
@@ -55,6 +72,12 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(
         f"{text} is no number of notebooks; want a whole number from 1"
     )
+
+
+def _seed(text: str) -> int:
+    if text.isdecimal() and int(text) < 2**63:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text} is no seed; want a whole number from 0 to 2**63 - 1")
 
 
 def _gigabytes(text: str) -> int:
@@ -84,39 +107,52 @@ def _run(arguments: argparse.Namespace) -> int:
     for chapter in arguments.chapter or ():
         if chapter not in CHAPTERS:
             raise LookupError(f"no chapter is called {chapter!r}; there are {', '.join(CHAPTERS)}")
-    chosen: dict[str, Any] = {} if arguments.seed is None else {"seed": arguments.seed}
+    seed = secrets.randbelow(_SEEDS) if arguments.seed is None else arguments.seed
     settings = Settings(
         jobs=arguments.jobs or _cores(),
         cell_timeout=arguments.cell_timeout,
+        notebook_timeout=arguments.notebook_timeout,
         memory=arguments.memory_limit,
         hidden=not arguments.only_visible,
+        seed=seed,
         chapters=tuple(arguments.chapter or ()),
-        **chosen,
     )
     packages = ("torch", "numpy", "ipykernel", "jupyter_client", "nbformat")
     provenance = Provenance.here(threads="1 per process", packages=packages)
-    grades = grade(arguments.submissions, settings, _print_result)
-    if arguments.csv:
-        grade_files.write_csv(arguments.csv, grades)
-    if arguments.json:
-        about = {"provenance": provenance.as_dict(), "settings": vars(settings)}
-        grade_files.write_json(arguments.json, grades, about)
-    if arguments.gradescope:
-        written = grade_files.write_gradescope(arguments.gradescope, grades)
-        if len(written) > 1:
-            print(f"Gradescope takes one student at a time: {len(written)} files, {written[0]} ...")
+    about = {"provenance": provenance.as_dict(), "settings": vars(settings)}
+
+    def write(grades: Grades) -> list[Path]:
+        if arguments.csv:
+            grade_files.write_csv(arguments.csv, grades)
+        if arguments.json:
+            grade_files.write_json(arguments.json, grades, about)
+        if arguments.gradescope:
+            return grade_files.write_gradescope(arguments.gradescope, grades)
+        return []
+
+    def on_result(progress: Progress) -> None:
+        write(progress.so_far)
+        _print_result(progress)
+
+    grades = grade(arguments.submissions, settings, on_result)
+    written = write(grades)
     if not any(files):
         print(grade_files.csv_text(grades), end="")
-    print(_summary(grades, settings.jobs), file=sys.stderr)
+    if len(written) > 1:
+        print(f"Gradescope takes one student at a time: {len(written)} files, {written[0]} ...")
+    print(_summary(grades, settings), file=sys.stderr)
+    if grades.trouble:
+        return 1
     return 130 if grades.stopped else 1 if grades.num_not_graded else 0
 
 
-def _print_result(result: NotebookResult, done: int, total: int) -> None:
+def _print_result(progress: Progress) -> None:
+    result = progress.result
     earned = sum(row.points for row in result.rows)
     most = sum(row.max_points for row in result.rows)
     print(
-        f"[{done}/{total}] {result.student}/{result.file}: {earned:g} of {most:g} points, "
-        f"{result.seconds:.0f} s",
+        f"[{progress.done}/{progress.total}] {result.student}/{result.file}: {earned:g} of "
+        f"{most:g} points, {result.seconds:.0f} s",
         file=sys.stderr,
         flush=True,
     )
@@ -124,15 +160,16 @@ def _print_result(result: NotebookResult, done: int, total: int) -> None:
         print(f"    {note}", file=sys.stderr, flush=True)
 
 
-def _summary(grades: Grades, jobs: int) -> str:
+def _summary(grades: Grades, settings: Settings) -> str:
     students = len({row.student for row in grades.rows})
     judged = sum(bool(row.verdicts) for row in grades.rows)
     left = f"; {grades.num_not_graded} not graded, see their reasons" * bool(grades.num_not_graded)
-    stopped = "stopped: " * grades.stopped
+    ending = "stopped: " * grades.stopped + f"{grades.trouble}: " * bool(grades.trouble)
+    seed = f" Hidden checks had --seed {settings.seed}." * settings.hidden
     return (
-        f"{stopped}{len(grades.notebooks)} notebooks of {students} students, {len(grades.rows)} "
-        f"rows, {judged} exercises judged on ranks{left}. "
-        f"Measured: {grades.seconds:.0f} s with {jobs} at a time"
+        f"{ending}{len(grades.notebooks)} notebooks of {students} students, {len(grades.rows)} "
+        f"rows, {judged} exercises judged on ranks{left}.{seed} "
+        f"Measured: {grades.seconds:.0f} s with {settings.jobs} at a time"
     )
 
 

@@ -1,7 +1,11 @@
-"""Grades as files: CSV, JSON, and Gradescope's results.json. Each appears whole or not at all."""
+"""Grades as files: CSV, JSON, and Gradescope's results.json. Each appears whole or not at all.
+
+They may be written again and again while grading goes on; what did not change is left alone.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -51,6 +55,7 @@ def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> None:
     document = {
         **about,
         "seconds": round(grades.seconds, 1),
+        "finished": grades.finished,
         "stopped": grades.stopped,
         "rows": [{name: getattr(row, name) for name in COLUMNS} for row in grades.rows],
         "notebooks": [asdict(notebook) for notebook in grades.notebooks],
@@ -77,10 +82,14 @@ def write_gradescope(path: Path, grades: Grades) -> list[Path]:
 
 def _write(path: Path, text: str) -> None:
     """Write to a file beside `path` and put it in its place."""
+    content = text.encode("utf-8", "backslashreplace")
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == content:
+            return
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(text.encode("utf-8", "backslashreplace"))
+            stream.write(content)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from course.grading.case_run import JudgePools, run
 from course.grading.diagnosis import Diagnosis, diagnose
-from course.grading.exercise import Case, Exercise
+from course.grading.exercise import Case, Exercise, Outcome
 from course.grading.function_bytes import FunctionProblem, pack_function
 
 VISIBLE_SEED = 0
 """Of the cases that a notebook shows: the same for everybody, and for the grader."""
 HIDDEN_SEED = 1
 MAX_HANGS = 2
-"""Cases of one exercise that may run into their deadline before the rest is not tried."""
+"""Cases of one exercise that may not end, or end with ranks that wait for each other, before the
+rest is not tried: each costs seconds, and a new start of the ranks."""
+BUDGET = 3
+"""The calls of one exercise may take so many times the deadline of one, together."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """One case, judged. key and message are "" when it passed.
 
-    printed: what the ranks printed during the call, each line with its rank.
+    printed: what the ranks printed during the call, each line with its rank. pid: the process of
+    the rank to blame, where the call failed.
     """
 
     exercise: str
@@ -33,6 +37,7 @@ class Verdict:
     message: str
     weight: int
     printed: str = ""
+    pid: int | None = None
 
 
 def judge(
@@ -76,20 +81,41 @@ def _judge(
     exercise: Exercise, cases: Sequence[tuple[Case, bool]], packed: bytes, pools: JudgePools
 ) -> tuple[Verdict, ...]:
     verdicts: list[Verdict] = []
+    hangs: list[Verdict] = []
+    used, budget = 0.0, BUDGET * exercise.timeout
     for case, is_hidden in cases:
-        if sum(verdict.key == "hangs" for verdict in verdicts) >= MAX_HANGS:
+        if len(hangs) >= MAX_HANGS:
             told = f"not tried: {MAX_HANGS} cases before it did not end"
-            verdicts.append(_verdict(exercise, case, is_hidden, Diagnosis("hangs", told)))
-            continue
-        outcome, printed = run(case, packed, exercise.parameters, exercise.timeout, pools)
-        found = diagnose(case, outcome, exercise.tolerance)
-        verdicts.append(_verdict(exercise, case, is_hidden, found, printed))
+            found: Diagnosis | None = Diagnosis(hangs[-1].key, told)
+            verdicts.append(_verdict(exercise, case, is_hidden, found))
+        elif used >= budget:
+            told = (
+                f"not tried: this exercise has used up its time. The calls before it took "
+                f"{used:.0f} s, and all of them may take {budget:g} s together"
+            )
+            verdicts.append(_verdict(exercise, case, is_hidden, Diagnosis("out-of-time", told)))
+        else:
+            made = run(case, packed, exercise.parameters, exercise.timeout, pools)
+            used += made.seconds
+            found = diagnose(case, made.outcome, exercise.tolerance)
+            verdict = _verdict(exercise, case, is_hidden, found)
+            verdicts.append(replace(verdict, printed=made.printed, pid=made.pid))
+            if _ranks_hang(made.outcome):
+                hangs.append(verdict)
     return tuple(verdicts)
 
 
-def _verdict(
-    exercise: Exercise, case: Case, is_hidden: bool, found: Diagnosis | None, printed: str = ""
-) -> Verdict:
+def _ranks_hang(outcome: Outcome) -> bool:
+    """Whether ranks were at it still when the call was ended, and not because one had failed."""
+    if outcome.error is None:
+        return False
+    reports = outcome.error.reports
+    return reports[outcome.error.rank].state in ("waiting", "running", "returned") and any(
+        report.state in ("waiting", "running") for report in reports
+    )
+
+
+def _verdict(exercise: Exercise, case: Case, is_hidden: bool, found: Diagnosis | None) -> Verdict:
     return Verdict(
         exercise=exercise.name,
         case=case.name,
@@ -98,5 +124,4 @@ def _verdict(
         key="" if found is None else found.key,
         message="" if found is None else found.message,
         weight=case.weight,
-        printed=printed,
     )

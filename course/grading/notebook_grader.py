@@ -31,17 +31,20 @@ from course.grading.submission import (
 from course.grading.workshop import Workshop
 
 STOPPED = "grading was stopped before this exercise was judged"
+WAITS = "grading had not come to this exercise yet"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to grade. cell_timeout in seconds, memory in bytes, seed of the hidden cases.
+    """How to grade. Timeouts in seconds, memory in bytes, seed of the hidden cases.
 
-    chapters: the ones to grade, handed in or not; empty: whatever was handed in.
+    notebook_timeout: of one notebook, cells and checks; the cells have a limit of their own too,
+    in cell_timeouts. chapters: the ones to grade, handed in or not; empty: whatever was handed in.
     """
 
     jobs: int = 1
     cell_timeout: float = 30.0
+    notebook_timeout: float = 600.0
     memory: int = 1_500_000_000
     hidden: bool = True
     seed: int = HIDDEN_SEED
@@ -65,18 +68,14 @@ def grade_notebook(
     return grader.result(time.monotonic() - started)
 
 
-def stopped_notebook(submission: Submission) -> NotebookResult:
-    """A notebook that was not begun when grading was stopped."""
-    try:
-        notebook = read_notebook(submission.path)
-    except UnreadableError:
-        notebook = None
-    chapter = chapter_of(submission, notebook, _functions()) or ""
-    rows = tuple(
-        unjudged_row(submission.student, exercises.load(name), "not-graded", STOPPED)
-        for name in exercises.CHAPTERS.get(chapter, ())
-    ) or (Row(submission.student, chapter, "", 0.0, 0.0, "not-graded", STOPPED),)
-    return NotebookResult(submission.student, submission.name, chapter, rows)
+def unjudged_notebook(
+    workshop: Workshop, submission: Submission, settings: Settings, reason: str
+) -> NotebookResult:
+    """The rows that `grade_notebook` would give it, not graded for a reason of the grader's."""
+    grader = _Grader(workshop, submission, settings)
+    grader.read()
+    grader.fill(reason)
+    return grader.result(0.0)
 
 
 class _Grader:
@@ -87,31 +86,16 @@ class _Grader:
         self.submission = submission
         self.settings = settings
         self.chapter = ""
+        self.is_asked_for = True
         self.exercises: tuple[Exercise, ...] = ()
         self.rows: dict[str, Row] = {}
         self.collection = Collection()
         self.checker_peak = 0
 
     def grade(self) -> None:
-        student, notebook, problem = self.submission.student, None, ""
-        if not student:
-            problem = "lies beside the students' folders; want <student>/<chapter>.ipynb"
-        try:
-            notebook = read_notebook(self.submission.path)
-        except UnreadableError as error:
-            problem = problem or str(error)
-        self.chapter = chapter_of(self.submission, notebook, _functions()) or ""
-        if self.chapter and self.settings.chapters and self.chapter not in self.settings.chapters:
-            return
-        names = exercises.CHAPTERS.get(self.chapter, ()) if student else ()
-        self.exercises = tuple(exercises.load(name) for name in names)
-        if not problem and not self.chapter:
-            problem = (
-                f"belongs to no chapter: neither its metadata nor its functions nor its name say "
-                f"one of {', '.join(exercises.CHAPTERS)}"
-            )
-        if problem or notebook is None:
-            self._fill("unreadable", f"the file {self.submission.name} {problem}")
+        started = time.monotonic()
+        notebook = self.read()
+        if notebook is None:
             return
         self.collection = collect(
             self.workshop,
@@ -129,11 +113,37 @@ class _Grader:
         try:
             with checker:
                 for exercise in self.exercises:
-                    self.rows[exercise.name] = self._row(checker, notebook, exercise)
+                    left = self.settings.notebook_timeout - (time.monotonic() - started)
+                    self.rows[exercise.name] = self._row(checker, notebook, exercise, left)
         finally:
             self.checker_peak = checker.peak
 
-    def _row(self, checker: Checker, notebook: Notebook, exercise: Exercise) -> Row:
+    def read(self) -> Notebook | None:
+        """Take in the file and what it asks for; None, where there is nothing to judge."""
+        student, notebook, problem = self.submission.student, None, ""
+        if not student:
+            problem = "lies beside the students' folders; want <student>/<chapter>.ipynb"
+        try:
+            notebook = read_notebook(self.submission.path)
+        except UnreadableError as error:
+            problem = problem or str(error)
+        self.chapter = chapter_of(self.submission, notebook, _functions()) or ""
+        if self.chapter and self.settings.chapters and self.chapter not in self.settings.chapters:
+            self.is_asked_for = False
+            return None
+        names = exercises.CHAPTERS.get(self.chapter, ()) if student else ()
+        self.exercises = tuple(exercises.load(name) for name in names)
+        if not problem and not self.chapter:
+            problem = (
+                f"belongs to no chapter: neither its metadata nor its functions nor its name say "
+                f"one of {', '.join(exercises.CHAPTERS)}"
+            )
+        if problem:
+            self._fill("unreadable", f"the file {self.submission.name} {problem}")
+            return None
+        return notebook
+
+    def _row(self, checker: Checker, notebook: Notebook, exercise: Exercise, left: float) -> Row:
         student = self.submission.student
         taken = self.collection.functions.get(exercise.function)
         if taken is None:
@@ -141,7 +151,15 @@ class _Grader:
             return unjudged_row(student, exercise, "missing", reason)
         if not taken.packed:
             return unjudged_row(student, exercise, "failed", f"`{exercise.function}`: {taken.text}")
-        judged = checker.judge(exercise, taken.packed)
+        out_of_time = (
+            f"this notebook has used up its time: {self.settings.notebook_timeout:g} s for its "
+            f"cells and the checks of all its exercises together"
+        )
+        if left <= 0:
+            return unjudged_row(student, exercise, "failed", f"not tried: {out_of_time}")
+        judged = checker.judge(exercise, taken.packed, left)
+        if judged.ran_out:
+            return unjudged_row(student, exercise, "failed", f"not finished: {out_of_time}")
         if judged.trouble:
             status: Status = "not-graded" if judged.is_ours else "failed"
             return unjudged_row(student, exercise, status, judged.trouble)
@@ -158,17 +176,18 @@ class _Grader:
         for exercise in self.exercises:
             if exercise.name not in self.rows:
                 self.rows[exercise.name] = unjudged_row(student, exercise, status, reason)
-        if not self.exercises:
+        if self.is_asked_for and not self.exercises and not self.rows:
             told = one_line(reason)
             self.rows[""] = Row(student, self.chapter, "", 0.0, 0.0, status, told)
 
     def result(self, seconds: float) -> NotebookResult:
+        notes = [note for note in (self.submission.note, *self.collection.notes) if note]
         return NotebookResult(
             student=self.submission.student,
             file=self.submission.name,
             chapter=self.chapter,
             rows=tuple(self.rows.values()),
-            notes=tuple(one_line(note) for note in self.collection.notes),
+            notes=tuple(one_line(note) for note in notes),
             seconds=round(seconds, 1),
             kernel_peak_bytes=self.collection.peak,
             checker_peak_bytes=self.checker_peak,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from course.grading.exercise import Exercise
 from course.grading.judge import Verdict, points
@@ -49,19 +49,21 @@ class NotebookResult:
     kernel_peak_bytes: int = 0
     checker_peak_bytes: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Grades:
-    """A run of the grader: every notebook, and the rows that count."""
+    """A run of the grader, over or under way: every notebook, and the rows that count.
+
+    finished: every notebook has been graded. stopped: it was to end before that. trouble: what
+    stopped it, where that was an error of the grader's own.
+    """
 
     notebooks: tuple[NotebookResult, ...]
     rows: tuple[Row, ...]
     seconds: float
+    finished: bool = True
     stopped: bool = False
+    trouble: str = ""
 
     @property
     def num_not_graded(self) -> int:
@@ -90,22 +92,31 @@ def unjudged_row(student: str, exercise: Exercise, status: Status, reason: str) 
 
 
 def counting_rows(notebooks: Iterable[NotebookResult]) -> tuple[Row, ...]:
-    """One row per student, chapter and exercise. Of several notebooks the better result counts."""
-    groups: dict[tuple[str, str], list[NotebookResult]] = {}
-    for notebook in notebooks:
-        key = notebook.chapter if notebook.chapter else notebook.file
-        groups.setdefault((notebook.student, key), []).append(notebook)
-    rows: list[Row] = []
-    for group in groups.values():
-        if len(group) == 1:
-            rows += group[0].rows
-            continue
-        files = " and ".join(notebook.file for notebook in group)
-        for same in zip(*(notebook.rows for notebook in group), strict=True):
-            best = max(range(len(same)), key=lambda i: (same[i].points, -i))
-            told = f"{same[best].reason}; from {group[best].file}, the better of {files}"
-            rows.append(replace(same[best], reason=told))
-    return tuple(rows)
+    """One row per student, chapter and exercise. Of several notebooks the better result counts.
+
+    Only where it is known whose they are, and of which chapter: other rows stay as they are.
+    """
+    groups: dict[tuple[str, ...], list[tuple[Row, str]]] = {}
+    for number, notebook in enumerate(notebooks):
+        for row in notebook.rows:
+            known = row.student and row.chapter and row.exercise
+            apart = "" if known else str(number)
+            key = (row.student, row.chapter, row.exercise, apart)
+            groups.setdefault(key, []).append((row, notebook.file))
+    return tuple(_better(group) for group in groups.values())
+
+
+def _better(group: Sequence[tuple[Row, str]]) -> Row:
+    """The row with most points, the first of equals; one that was not judged gives way."""
+    best, file = max(group, key=lambda one: (one[0].points, one[0].status != "not-graded"))
+    if len(group) == 1:
+        return best
+    files = " and ".join(file for _, file in group)
+    told = f"{best.reason}; from {file}, the better of {files}"
+    skipped = [file for row, file in group if row.status == "not-graded" and row is not best]
+    if skipped:
+        told += f"; {' and '.join(skipped)} {'was' if len(skipped) == 1 else 'were'} not graded"
+    return replace(best, reason=told)
 
 
 def one_line(text: str) -> str:

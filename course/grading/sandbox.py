@@ -79,7 +79,7 @@ class Sandbox:
         self.ending: Ending | None = None
         self.pid: int | None = None
         self.peak = 0
-        self.killed: list[Ending] = []  # processes below the command, for their memory
+        self.killed: dict[int, Ending] = {}  # by process id, below the command, for their memory
         self._folder = folder
         self._parts = b""
         self._killed_all: Ending | None = None
@@ -183,7 +183,7 @@ class Sandbox:
                 if message["all"]:
                     self._killed_all = ending
                 else:
-                    self.killed.append(ending)
+                    self.killed[message["pid"]] = ending
             case "ended":
                 self.peak = message["peak"]
                 by_itself = Ending("asked" if self._asked else "exit", message["code"])

@@ -14,6 +14,7 @@ from typing import Any
 import nbformat
 
 MOST_BYTES = 64 << 20
+_CALLED_AFTER = "The file lies in no student's folder, so its name is taken for the student's"
 _DEFINITION = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+{0}\b|^{0}[ \t]*(?::[^=\n]+)?=[^=]"
 
 
@@ -23,11 +24,15 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Submission:
-    """One file of one student. name: the path below the student's folder."""
+    """One file of one student. name: the path below the student's folder.
+
+    student: "" where nothing tells whose it is. note: how it was found, where that is worth a word.
+    """
 
     student: str
     path: Path
     name: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Notebook:
 def find_submissions(root: Path) -> tuple[list[Submission], list[str]]:
     """The notebooks below `root`, laid out as `<student>/<chapter>.ipynb`, and all students.
 
-    Deeper folders count too, as unpacked archives make them. Raises FileNotFoundError or
+    Deeper folders count too, as unpacked archives make them. Where no folder holds a notebook, the
+    names of those in `root` itself are taken for their students'. Raises FileNotFoundError or
     NotADirectoryError where `root` is no folder.
     """
     if not root.exists():
@@ -56,9 +62,6 @@ def find_submissions(root: Path) -> tuple[list[Submission], list[str]]:
     found: list[Submission] = []
     students = sorted(p.name for p in root.iterdir() if p.is_dir() and not _is_passed_over(p.name))
     students = [name for name in students if not _is_notebook_name(name)]
-    for path in sorted(root.iterdir()):
-        if _is_notebook_name(path.name):
-            found.append(Submission("", path, path.name))
     for student in students:
         for folder, folders, files in os.walk(root / student):
             folders[:] = sorted(name for name in folders if not _is_passed_over(name))
@@ -68,7 +71,12 @@ def find_submissions(root: Path) -> tuple[list[Submission], list[str]]:
                 if _is_notebook_name(name) and not name.startswith("."):
                     path = Path(folder) / name
                     found.append(Submission(student, path, str(path.relative_to(root / student))))
-    return found, students
+    loose = [path for path in sorted(root.iterdir()) if _is_notebook_name(path.name)]
+    loose = [path for path in loose if not _is_passed_over(path.name)]
+    if found or not loose:
+        return [*(Submission("", path, path.name) for path in loose), *found], students
+    students = sorted({*students, *(path.stem for path in loose)})
+    return [Submission(path.stem, path, path.name, _CALLED_AFTER) for path in loose], students
 
 
 def read_notebook(path: Path) -> Notebook:

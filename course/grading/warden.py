@@ -9,7 +9,7 @@ It is driven through one Unix socket, in lines of JSON. It hears {"do": "interru
 {"do": "end"}; when the other side of the socket closes it ends everything too. It says
 
     {"is": "started", "pid": 12}
-    {"is": "killed", "why": "memory", "bytes": 2100000000, "all": true}
+    {"is": "killed", "why": "memory", "bytes": 2100000000, "all": false, "pid": 13}
     {"is": "ended", "code": -9, "peak": 2100000000}
 
 Memory is the resident set of the whole process tree. Where its plain sum, which counts a page
@@ -116,7 +116,8 @@ class Warden:
     def relieve(self, size: int, largest: psutil.Process) -> None:
         """Kill the largest process, or all of them where the command itself is not spared."""
         spares = self.spares_root and largest.pid != self.root.pid
-        self.say({"is": "killed", "why": "memory", "bytes": size, "all": not spares})
+        told = {"is": "killed", "why": "memory", "bytes": size, "all": not spares}
+        self.say({**told, "pid": largest.pid})
         if not spares:
             return self.kill_all()
         with contextlib.suppress(*GONE):

@@ -101,11 +101,15 @@ def test_a_spared_command_loses_only_the_child_that_takes_too_much(workshop):
     code = (
         "import os, time\npid = os.fork()\n"
         "if pid == 0:\n    x = b'x' * 500_000_000\n    time.sleep(60)\n"
-        "print(os.waitpid(pid, 0)); raise SystemExit(7)"
+        "os.waitpid(pid, 0)\nwith open('pid', 'w') as file: file.write(str(pid))\n"
+        "raise SystemExit(7)"
     )
-    sandbox = run(workshop, code, spares_root=True)
+    folder = workshop.new_folder()
+    sandbox = Sandbox(workshop, ["-c", code], folder, LIMIT, spares_root=True)
     assert ending_of(sandbox) == Ending("exit", 7)
-    assert [ending.why for ending in sandbox.killed] == ["memory"]
+    ((pid, ending),) = sandbox.killed.items()
+    assert ending.why == "memory"
+    assert pid == int((folder / "work" / "pid").read_text())
 
 
 @pytest.mark.parametrize(
