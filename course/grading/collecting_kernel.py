@@ -1,14 +1,13 @@
 """The kernel in which a submission's cells run: ipykernel's, which can also hand functions over.
 
-The request to do so comes as an execute request whose code starts with `TAKE`, and is answered by
-the kernel itself: no name that a notebook may have redefined takes part.
+The order to do so comes as an execute request and is answered by the kernel itself: no name that a
+notebook may have redefined takes part. What `check` is given comes to `record_checked`.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,15 +16,27 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 
 from course.grading.function_bytes import FunctionProblem, pack_function
+from course.grading.handover import Order, Taken, as_json, order_in
+from course.grading.own_modules import pack_with_modules
 
-TAKE = "# labkit takes functions: "
-
-_pack, _problem, _encode = pack_function, FunctionProblem, base64.b64encode
-_load, _dump, _open, _replace = json.loads, json.dumps, open, os.replace
+_pack, _pack_alone, _problem = pack_with_modules, pack_function, FunctionProblem
+_order_in, _as_json, _open, _replace = order_in, as_json, open, os.replace
+_work_folder = os.getcwd()
 
 
 class CollectingKernel(IPythonKernel):
     """An IPython kernel that pickles the functions it is asked for into a file."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self._checked: dict[str, Taken] = {}
+        self._news: set[str] = set()  # checked since last time
+        self._known: dict[str, Any] = {}  # what was handed over unchecked
+
+    def record_checked(self, name: str, function: Any) -> None:
+        """Keep `function` as it is now: it is what an exercise that wants `name` is judged by."""
+        self._checked[name] = _taken(function, is_checked=True)
+        self._news.add(name)
 
     async def do_execute(
         self,
@@ -36,13 +47,15 @@ class CollectingKernel(IPythonKernel):
         allow_stdin: bool = False,
         **more: Any,
     ) -> dict[str, Any]:
-        """A cell, or a request to hand functions over."""
-        if not code.startswith(TAKE):
+        """A cell, or an order to hand functions over."""
+        order = _order_in(code)
+        if order is None:
             return await super().do_execute(
                 code, silent, store_history, user_expressions, allow_stdin, **more
             )
-        order = _load(code[len(TAKE) :])
-        self._hand_over(order["names"], order["file"], order["only_new"])
+        with _open(order.file + ".part", "w") as stream:
+            stream.write(_as_json(self._take(order)))
+        _replace(order.file + ".part", order.file)
         return {
             "status": "ok",
             "execution_count": self.execution_count,
@@ -50,36 +63,38 @@ class CollectingKernel(IPythonKernel):
             "user_expressions": {},
         }
 
-    def _hand_over(self, names: list[str], file: str, only_new: bool) -> None:
-        """Write {name: what it is}; a name that is not defined is left out."""
-        known: dict[str, Any] = self.__dict__.setdefault("_handed_over", {})
-        found: dict[str, dict[str, str]] = {}
+    def _take(self, order: Order) -> dict[str, Taken]:
+        """The functions asked for; a name that is not defined is left out."""
+        found: dict[str, Taken] = {}
         assert self.shell is not None
         namespace = self.shell.user_ns
-        for name in names:
-            if name not in namespace:
-                continue
-            value = namespace[name]
-            if only_new and known.get(name, known) is value:
-                continue
-            known[name] = value
-            found[name] = _handed(value)
-        with _open(file + ".part", "w") as stream:
-            stream.write(_dump(found))
-        _replace(file + ".part", file)
+        for name in order.names:
+            if name in self._checked:
+                if name in self._news or not order.only_new:
+                    found[name] = self._checked[name]
+                self._news.discard(name)
+            elif name in namespace:
+                value = namespace[name]
+                if not order.only_new or self._known.get(name, self._known) is not value:
+                    self._known[name] = value
+                    found[name] = _taken(value)
+        return found
 
 
-def _handed(value: Any) -> dict[str, str]:
-    """The function's bytes in base 64, or why there are none."""
+def _taken(value: Any, *, is_checked: bool = False) -> Taken:
+    """The function's bytes, or why there are none."""
     try:
-        return {"bytes": _encode(_pack(value)).decode()}
+        packed = _pack(value, _pack_alone, _work_folder)
+        return Taken(packed, is_checked=is_checked)
     except _problem as problem:
-        return {"key": problem.key, "text": problem.text}
+        return Taken(key=problem.key, text=problem.text, is_checked=is_checked)
     except Exception as error:
-        return {"key": "cannot-be-sent", "text": f"it cannot be pickled: {type(error).__name__}"}
+        told = f"it cannot be pickled: {type(error).__name__}"
+        return Taken(key="cannot-be-sent", text=told, is_checked=is_checked)
 
 
 _launch: Callable[..., None] = IPKernelApp.launch_instance
 
 if __name__ == "__main__":
-    _launch(kernel_class=CollectingKernel)
+    sys.path.append(_work_folder)  # last: a module of the notebook's own hides no other
+    _launch(kernel_class=CollectingKernel, ignore_cwd=True)

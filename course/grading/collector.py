@@ -1,41 +1,35 @@
 """A notebook's cells run, one by one, to collect the functions that its exercises ask for.
 
 Nothing is judged here. A cell that fails costs what it defines. A cell that ends its kernel, or has
-to be ended, is left out, and the others run again in a new kernel.
+to be ended, is left out, and the others run again in a new kernel. Where too many do so, or where
+no cell can be named that did, a last kernel runs only imports and the cells that define a function.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 
-from course.grading.kernel_session import KernelSession, KernelStartError, Taken
+from course.grading.cell_definitions import imports_and_definitions
+from course.grading.cell_remarks import remarks, troubles_told, why_missing
+from course.grading.collection import NOT_RUN, Collection
+from course.grading.handover import Taken
+from course.grading.kernel_session import CellEnd, KernelSession, KernelStartError
+from course.grading.own_modules import read_modules
 from course.grading.submission import Notebook
 from course.grading.workshop import Workshop
 
+__all__ = ["Collection", "collect", "remarks", "why_missing"]
+
 MOST_KERNELS = 4
+"""Kernels that run the notebook as it is; there may be one more, for what it defines."""
 MOST_CELL_TIMEOUTS = 8
 """The cells of a notebook may take so many times the limit of one, together."""
+_LAST_CELL_TIMEOUTS = 2  # what the last kernel may take besides
 _SECONDS_THE_SECOND_TIME = 5.0
 _TAKE_SECONDS = 20.0
-_MOST_OF_A_LINE = 40
-_NOT_RUN = "did not run"
-
-
-@dataclass
-class Collection:
-    """What a notebook defines.
-
-    functions: by name. troubles: code cell (from 0) -> how it failed, after "code cell 3". notes:
-    what befell the cells, in sentences. spent: seconds that cells ran. peak: most bytes resident.
-    """
-
-    functions: dict[str, Taken] = field(default_factory=dict)
-    troubles: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    spent: float = 0.0
-    peak: int = 0
+_WAIT_SECONDS = 1.0
 
 
 def collect(
@@ -45,119 +39,159 @@ def collect(
     *,
     cell_timeout: float,
     memory: int,
+    beside: Path | None = None,
 ) -> Collection:
     """Run the cells of `notebook` in order and take the functions called `names`.
 
-    cell_timeout: seconds that one cell may take. memory: bytes that the kernel and all it starts
-    may have resident. Raises KernelStartError when no kernel starts, whatever the notebook says.
+    What `check` was given counts, as it was at the last check; a function that was never checked
+    counts as it is in the end. cell_timeout: seconds that one cell may take. memory: bytes that the
+    kernel and all it starts may have resident. beside: the folder whose .py files the notebook may
+    import. Raises KernelStartError when no kernel starts, whatever the notebook says.
     """
-    collection = Collection()
-    fatal: set[int] = set()
-    for _ in range(MOST_KERNELS):
-        with _kernel(workshop, memory) as kernel:
-            lost = _run_cells(kernel, notebook, names, collection, fatal, cell_timeout)
+    modules, left_out = read_modules(beside) if beside else ({}, "")
+    collector = _Collector(notebook, names, cell_timeout)
+    collection = collector.collection
+    if left_out:
+        collection.notes.append(left_out)
+    for number in range(MOST_KERNELS + 1):
+        with _kernel(workshop, memory, modules) as kernel:
+            if number == MOST_KERNELS or collector.gives_up:
+                collector.run_definitions(kernel)
+                is_done = True
+            else:
+                is_done = collector.run_all(kernel)
         collection.peak = max(collection.peak, kernel.peak)
-        if lost is None:
+        if is_done:
             break
-        fatal.add(lost)
-    else:
-        collection.notes.append(
-            f"The notebook ended its kernel {MOST_KERNELS} times; only what was defined before "
-            f"counts"
-        )
-    for cell, trouble in sorted(collection.troubles.items()):
-        collection.notes.append(f"{cell_name(notebook, cell)} {trouble}")
-        if trouble.startswith(_NOT_RUN):
-            collection.notes[-1] += "; nor did those after it"
-            break
+        if number == MOST_KERNELS - 1:
+            collector.give_up_after(MOST_KERNELS)
+    collection.notes += troubles_told(notebook, collection, range(len(notebook.cells)))
     return collection
 
 
-def why_missing(notebook: Notebook, collection: Collection, name: str) -> str:
-    """Why there is no function `name`, in a sentence."""
-    cells = notebook.cells_defining(name)
-    if not cells:
-        return f"the notebook defines no function `{name}`"
-    for cell in reversed(cells):
-        if cell in collection.troubles:
-            trouble = collection.troubles[cell]
-            return f"{cell_name(notebook, cell)}, which defines `{name}`, {trouble}"
-    last = cell_name(notebook, cells[-1])
-    return f"`{name}` is not there once all cells have run, though {last} names it"
-
-
-def remarks(
-    notebook: Notebook, collection: Collection, names: Sequence[str], name: str
-) -> list[str]:
-    """What to tell beside the verdicts on `name`, in sentences.
-
-    That several cells define it, and what befell the cells from its definition up to the next one
-    of `names`; what stands before all of them goes with the first.
-    """
-    told: list[str] = []
-    cells = notebook.cells_defining(name)
-    if len(cells) > 1:
-        listed = ", ".join(str(cell + 1) for cell in cells[:-1])
-        told.append(
-            f"code cells {listed} and {cells[-1] + 1} all define `{name}`; the last one counts"
-        )
-    definers = {cell: own for own in names for cell in notebook.cells_defining(own)}
-    owner = definers[min(definers)] if definers else None
-    for cell in range(len(notebook.cells)):
-        owner = definers.get(cell, owner)
-        if owner == name and cell in collection.troubles:
-            told.append(f"{cell_name(notebook, cell)} {collection.troubles[cell]}")
-    return told
-
-
-def cell_name(notebook: Notebook, cell: int) -> str:
-    """`code cell 3 (def f(comm, x):)`: its number, and the line to know it by."""
-    lines = [line.strip() for line in notebook.cells[cell].splitlines() if line.strip()]
-    line = next((line for line in lines if not line.startswith("#")), lines[0])
-    short = line if len(line) <= _MOST_OF_A_LINE else line[: _MOST_OF_A_LINE - 3] + "..."
-    return f"code cell {cell + 1} (`{short}`)"
-
-
-def _kernel(workshop: Workshop, memory: int) -> KernelSession:
+def _kernel(workshop: Workshop, memory: int, modules: Mapping[str, bytes]) -> KernelSession:
     try:
-        return KernelSession(workshop, memory)
+        return KernelSession(workshop, memory, modules)
     except KernelStartError:
-        return KernelSession(workshop, memory)
+        return KernelSession(workshop, memory, modules)
 
 
-def _run_cells(
-    kernel: KernelSession,
-    notebook: Notebook,
-    names: Sequence[str],
-    collection: Collection,
-    fatal: set[int],
-    cell_timeout: float,
-) -> int | None:
-    """Run every cell not in `fatal`; the one that cost the kernel, or None when all have run."""
-    defined_in: Mapping[int, bool] = {
-        cell: True for name in names for cell in notebook.cells_defining(name)
-    }
-    for cell, source in enumerate(notebook.cells):
-        if cell in fatal or not source.strip():
-            continue
-        seconds = min(cell_timeout, MOST_CELL_TIMEOUTS * cell_timeout - collection.spent)
-        if "ran longer" in collection.troubles.get(cell, ""):
+class _Collector:
+    """Kernel after kernel of one notebook, and what each taught about its cells."""
+
+    def __init__(self, notebook: Notebook, names: Sequence[str], cell_timeout: float) -> None:
+        self.collection = Collection()
+        self.gives_up = False
+        self._cells = {cell: code for cell, code in enumerate(notebook.cells) if code.strip()}
+        self._names = names
+        self._cell_timeout = cell_timeout
+        self._budget = MOST_CELL_TIMEOUTS * cell_timeout
+        self._defining = {cell for name in names for cell in notebook.cells_defining(name)}
+        self._has_run: set[int] = set()
+        self._fatal: list[int] = []
+        self._suspect: tuple[int, float] | None = None  # the newest, and how long it ran
+
+    def run_all(self, kernel: KernelSession) -> bool:
+        """Run every cell that has not ended a kernel. False: another kernel has to."""
+        for cell, source in self._cells.items():
+            if self._suspect and self._suspect[0] == cell:
+                end = kernel.wait(min(2 * self._suspect[1] + _WAIT_SECONDS, self._cell_timeout))
+                if end.is_lost:
+                    return self._give_up_for(end)
+                self._suspect = None
+            if cell in self._fatal:
+                continue
+            before = self.collection.spent
+            end = self._run(kernel, cell, source)
+            if end.is_lost and (not end.had_begun or (end.is_death and cell in self._has_run)):
+                return self._give_up_for(end)
+            self._note(cell, end)
+            if end.is_lost:
+                self._fatal.append(cell)
+                self._suspect = (cell, self.collection.spent - before) if end.is_death else None
+                return False
+            if cell in self._defining or "check" in source:
+                self._keep(kernel.take(self._names, _TAKE_SECONDS, only_new=True), cell)
+        self._keep(kernel.take(self._names, _TAKE_SECONDS, only_new=False))
+        return True
+
+    def run_definitions(self, kernel: KernelSession) -> None:
+        """Run imports and the cells that define a function, for functions not there yet."""
+        wanted = [name for name in self._names if name not in self.collection.functions]
+        self._budget = self.collection.spent + _LAST_CELL_TIMEOUTS * self._cell_timeout
+        for cell, source in self._cells.items():
+            if cell in self._fatal:
+                continue
+            is_whole = cell in self._defining
+            code = source if is_whole else imports_and_definitions(source)
+            if not code:
+                continue
+            end = self._run(kernel, cell, code)
+            if is_whole and end.had_begun:
+                self._note(cell, end)
+            if end.is_lost:
+                self._fatal.append(cell)
+                self._skip(f"code cell {cell + 1} ended the last kernel", self._defining)
+                break
+            if is_whole:
+                self._keep(kernel.take(wanted, _TAKE_SECONDS, only_new=True), cell)
+        self._keep(kernel.take(wanted, _TAKE_SECONDS, only_new=False))
+
+    def give_up_after(self, kernels: int) -> None:
+        """So many kernels were ended by cells that are known."""
+        self.collection.notes.append(
+            f"The notebook ended its kernel {kernels} times; after that, only imports and the "
+            f"cells that define an exercise's function were run"
+        )
+        self._give_up(f"code cell {self._fatal[-1] + 1} ended the kernel")
+
+    def _give_up_for(self, end: CellEnd) -> bool:
+        """The kernel ended, and the cell that ran then, if one did, may not be to blame."""
+        if self._suspect:
+            self._fatal.remove(self._suspect[0])
+            self.collection.troubles.pop(self._suspect[0], None)
+        self.collection.notes.append(
+            f"The kernel {end.trouble}, and no one cell can be blamed: something that ran before "
+            f"may have gone on in the background; after that, only imports and the cells that "
+            f"define an exercise's function were run"
+        )
+        self._give_up(f"the kernel {end.trouble} at a moment that points to no one cell")
+        return False
+
+    def _give_up(self, reason: str) -> None:
+        self.gives_up = True
+        self._skip(reason, set(self._cells) - self.collection.troubles.keys())
+
+    def _skip(self, reason: str, cells: set[int]) -> None:
+        """Say why these cells did not run, as far as they did not."""
+        for cell in cells - self._has_run - set(self._fatal):
+            self.collection.troubles[cell] = f"{NOT_RUN}, because {reason}"
+
+    def _run(self, kernel: KernelSession, cell: int, code: str) -> CellEnd:
+        """Run a cell's code, as far as the notebook has time left."""
+        seconds = min(self._cell_timeout, self._budget - self.collection.spent)
+        if "ran longer" in self.collection.troubles.get(cell, ""):
             seconds = min(seconds, _SECONDS_THE_SECOND_TIME)
         if seconds <= 0:
-            collection.troubles[cell] = (
-                f"{_NOT_RUN}: the cells before it took {MOST_CELL_TIMEOUTS * cell_timeout:g} s"
-            )
-            continue
+            return CellEnd(f"{NOT_RUN}, because the cells before it took {self._budget:.0f} s")
         started = time.monotonic()
-        end = kernel.run(source, seconds)
-        collection.spent += time.monotonic() - started
+        end = kernel.run(code, seconds)
+        self.collection.spent += time.monotonic() - started
+        return end
+
+    def _note(self, cell: int, end: CellEnd) -> None:
+        self.collection.troubles.pop(cell, None)
         if end.trouble:
-            collection.troubles[cell] = end.trouble
-        else:
-            collection.troubles.pop(cell, None)
-        if end.is_lost:
-            return cell
-        if cell in defined_in:
-            collection.functions.update(kernel.take(names, _TAKE_SECONDS, only_new=True))
-    collection.functions.update(kernel.take(names, _TAKE_SECONDS, only_new=False))
-    return None
+            self.collection.troubles[cell] = end.trouble
+        if not end.is_lost and not end.trouble.startswith(NOT_RUN):
+            self._has_run.add(cell)
+
+    def _keep(self, taken: Mapping[str, Taken], cell: int | None = None) -> None:
+        """Keep functions taken after `cell`, or in the end. One that was checked stays."""
+        for name, one in taken.items():
+            before = self.collection.functions.get(name)
+            if before is not None and before.is_checked and not one.is_checked:
+                continue
+            self.collection.functions[name] = one
+            if cell is not None:
+                self.collection.sources[name] = cell

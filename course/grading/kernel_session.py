@@ -5,12 +5,10 @@ Only the kernel's replies are read. What cells print goes nowhere, so a flood of
 
 from __future__ import annotations
 
-import base64
-import json
 import queue
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
+from course.grading.handover import Order, Taken, from_json
 from course.grading.sandbox import Sandbox
 from course.grading.workshop import Workshop
 
@@ -29,7 +28,6 @@ _AFTERMATH_SECONDS = 0.05  # so that a death that a cell brought about is not th
 _MOST_REPLY_BYTES = 16 << 20
 _MOST_TAKEN_BYTES = 512 << 20
 _LONGEST_SOCKET_PATH = 90
-_TAKE = "# labkit takes functions: "  # as in collecting_kernel, which is not imported here
 _MOST_ERROR = 200
 
 
@@ -41,27 +39,26 @@ class KernelStartError(RuntimeError):
 class CellEnd:
     """How a cell ended. trouble: as it goes on after "code cell 3", "" when all went well.
 
-    is_lost: the kernel is gone, or no longer usable.
+    is_lost: the kernel is gone, or no longer usable. is_death: because it ended while the cell ran,
+    maybe through the cell. had_begun: False when it had ended before.
     """
 
     trouble: str = ""
     is_lost: bool = False
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A function as bytes, or the key and the text of why it is none."""
-
-    packed: bytes = b""
-    key: str = ""
-    text: str = ""
+    is_death: bool = False
+    had_begun: bool = True
 
 
 class KernelSession:
-    """A fresh kernel under a warden. Use it as a context manager."""
+    """A fresh kernel under a warden. Use it as a context manager.
 
-    def __init__(self, workshop: Workshop, memory: int) -> None:
+    memory: bytes that it and all it starts may have resident. modules: files to put into the folder
+    it runs in, by name.
+    """
+
+    def __init__(self, workshop: Workshop, memory: int, modules: Mapping[str, bytes]) -> None:
         self._memory = memory
+        self._workshop = workshop
         self._folder = workshop.new_folder()
         connection = self._folder / "connection.json"
         info = _write_connection(connection, self._folder / "k")
@@ -73,6 +70,8 @@ class KernelSession:
         self._client.load_connection_info(info)
         self._client.start_channels(iopub=False, stdin=False, hb=False)
         try:
+            for name, content in modules.items():
+                (self._folder / "work" / name).write_bytes(content)
             self._wait_for_start()
         except BaseException:
             self.close()
@@ -85,50 +84,63 @@ class KernelSession:
 
     def run(self, code: str, seconds: float) -> CellEnd:
         """Run one cell. One that takes longer is interrupted, and lost if that does not help."""
+        if self._sandbox.poll() is not None:
+            return CellEnd(self._how_it_ended(), is_lost=True, had_begun=False)
         request = self._client.execute(code, allow_stdin=False, stop_on_error=False)
         reply = self._reply(request, seconds)
         if reply is not None and self._sandbox.lasts(_AFTERMATH_SECONDS):
             return self._cell_end(reply)
+        if self._sandbox.ending is not None:
+            return CellEnd(self._how_it_ended(), is_lost=True, is_death=True)
+        self._sandbox.interrupt()
+        reply = self._reply(request, INTERRUPT_SECONDS)
+        told = f"ran longer than {seconds:g} s and was stopped"
+        if reply is not None:
+            return CellEnd(told)
         if self._sandbox.ending is None:
-            self._sandbox.interrupt()
-            reply = self._reply(request, INTERRUPT_SECONDS)
-            told = f"ran longer than {seconds:g} s and was stopped"
-            if reply is not None:
-                return CellEnd(told)
-            if self._sandbox.ending is None:
-                return CellEnd(f"{told}; it did not heed the interrupt", is_lost=True)
-        ending = self._sandbox.ending
-        assert ending is not None
-        return CellEnd(ending.sentence(self._memory), is_lost=True)
+            return CellEnd(f"{told}; it did not heed the interrupt", is_lost=True)
+        return CellEnd(self._how_it_ended(), is_lost=True)
+
+    def wait(self, seconds: float) -> CellEnd:
+        """Run nothing for so long; a kernel that ends meanwhile is ended by what ran before."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if not self._sandbox.lasts(max(0.0, min(_POLL_SECONDS, deadline - time.monotonic()))):
+                return CellEnd(self._how_it_ended(), is_lost=True, had_begun=False)
+        return CellEnd()
 
     def take(self, names: Sequence[str], seconds: float, *, only_new: bool) -> dict[str, Taken]:
-        """The functions with these names, as far as they are defined; `only_new`: since last time.
+        """The functions with these names, as last checked, or else as they are now.
 
-        Returns nothing where the kernel cannot do it.
+        only_new: those checked or defined since last time. Empty where the kernel cannot do it.
         """
         file = self._folder / f"taken-{secrets.token_hex(4)}"
-        order = {"names": list(names), "file": str(file), "only_new": only_new}
-        end = self.run(_TAKE + json.dumps(order), seconds)
+        end = self.run(Order(tuple(names), str(file), only_new).as_code(), seconds)
         try:
             if end.trouble or not file.is_file() or file.stat().st_size > _MOST_TAKEN_BYTES:
                 return {}
-            found = json.loads(file.read_bytes())
+            found = from_json(file.read_bytes())
             file.unlink()
-            return {name: _taken(found[name]) for name in names if name in found}
-        except (OSError, ValueError, KeyError, TypeError):
+            return {name: found[name] for name in names if name in found}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
     def close(self) -> None:
-        """End the kernel and all that it started."""
+        """End the kernel and all that it started; its folder goes too."""
         self._client.stop_channels()
         self._context.destroy(linger=0)
         self._sandbox.end()
+        self._workshop.remove_folder(self._folder)
 
     def __enter__(self) -> KernelSession:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _how_it_ended(self) -> str:
+        assert self._sandbox.ending is not None
+        return self._sandbox.ending.sentence(self._memory)
 
     def _wait_for_start(self) -> None:
         if self._reply(self._client.kernel_info(), START_SECONDS) is not None:
@@ -176,9 +188,3 @@ def _write_connection(file: Path, socket_name: Path) -> Any:
         ip=str(socket_name) if fits else "127.0.0.1",
     )
     return info
-
-
-def _taken(entry: dict[str, str]) -> Taken:
-    if "bytes" in entry:
-        return Taken(packed=base64.b64decode(entry["bytes"]))
-    return Taken(key=str(entry["key"]), text=str(entry["text"]))

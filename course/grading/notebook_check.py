@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from course.grading.exercise import Exercise
@@ -10,7 +11,10 @@ from course.grading.judge import judge, points
 from course.grading.report import Report
 
 GRADING = "LABKIT_GRADING"
-"""Set to 1 where a notebook only runs so that its functions can be collected."""
+"""Set to 1 where a notebook only runs so that its functions can be collected.
+
+A check then hands its function to the kernel, as it is at that moment, and judges nothing.
+"""
 NBGRADER = "NBGRADER_EXECUTION"
 """What nbgrader sets to "autograde" or "validate"; there a failed check must be an error."""
 
@@ -47,6 +51,7 @@ def check(name: str, function: Any, hidden: bool = False) -> Report:
     __tracebackhide__ = True
     exercise = _find(name)
     if os.environ.get(GRADING) == "1":
+        _record(exercise, function)
         return Report(name, exercise.title, (), 0.0, exercise.points, note="graded later")
     try:
         verdicts = judge(exercise, function, hidden=hidden)
@@ -59,6 +64,15 @@ def check(name: str, function: Any, hidden: bool = False) -> Report:
     if not report.passed and NBGRADER in os.environ:
         raise CheckFailed(str(report))
     return report
+
+
+def _record(exercise: Exercise, function: Any) -> None:
+    """Hand `function` to the kernel that collects (`collecting_kernel`); elsewhere do nothing."""
+    ipython = sys.modules.get("IPython")
+    kernel = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    record = getattr(kernel, "record_checked", None)
+    if record is not None:
+        record(exercise.function, function)
 
 
 def _find(name: str) -> Exercise:

@@ -103,6 +103,7 @@ class _Grader:
             [exercise.function for exercise in self.exercises],
             cell_timeout=self.settings.cell_timeout,
             memory=self.settings.memory,
+            beside=self.submission.path.parent,
         )
         checker = Checker(
             self.workshop,

@@ -20,14 +20,16 @@ _PASSED_ON = (
     "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
 _PACKAGES = ("course", "labkit")
+_MODEL = Path("labkit", "models", "tiny")
 
 
 class Workshop:
     """What one run of the grader shares: a temporary folder, copies of the packages, a mark.
 
     Student code gets copies of `course` and `labkit`: one that deletes or edits their files changes
-    its own copy. The mark is in the environment of all that is started, so that a last sweep finds
-    what outlived even its warden.
+    its own copy. Most of their bytes, the weights of the small model, are there once, and linked.
+    The mark is in the environment of all that is started, so that a last sweep finds what outlived
+    even its warden.
     """
 
     def __init__(self) -> None:
@@ -40,7 +42,14 @@ class Workshop:
             spec = util.find_spec(name)
             assert spec is not None
             assert spec.submodule_search_locations is not None
-            shutil.copytree(spec.submodule_search_locations[0], self._source / name)
+            shutil.copytree(
+                spec.submodule_search_locations[0],
+                self._source / name,
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
+        model = self._source / _MODEL
+        shutil.move(model, self.folder / model.name)
+        model.symlink_to(self.folder / model.name)
         self.warden = self._source / "course" / "grading" / "warden.py"
 
     def new_folder(self) -> Path:
@@ -49,10 +58,14 @@ class Workshop:
         folder.mkdir()
         return folder
 
+    def remove_folder(self, folder: Path) -> None:
+        """Take a folder from `new_folder` away, as far as that goes; nothing may run in it."""
+        shutil.rmtree(folder, ignore_errors=True)
+
     def environment(self, folder: Path) -> dict[str, str]:
         """What a command in `folder` sees: a home of its own, and copies of the packages."""
         packages, home = folder / "packages", folder / "home"
-        shutil.copytree(self._source, packages)
+        shutil.copytree(self._source, packages, symlinks=True)
         home.mkdir()
         environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environ.update(
