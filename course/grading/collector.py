@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course.grading.cell_definitions import imports_and_definitions
-from course.grading.cell_remarks import remarks, troubles_told, why_missing
+from course.grading.cell_remarks import troubles_told
 from course.grading.collection import NOT_RUN, Collection
 from course.grading.handover import Taken
 from course.grading.kernel_session import CellEnd, KernelSession, KernelStartError
 from course.grading.own_modules import read_modules
 from course.grading.submission import Notebook
 from course.grading.workshop import Workshop
-
-__all__ = ["Collection", "collect", "remarks", "why_missing"]
 
 MOST_KERNELS = 4
 """Kernels that run the notebook as it is; there may be one more, for what it defines."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from course import exercises
+from course.grading.cell_remarks import remarks, why_missing
 from course.grading.checking import Checker
-from course.grading.collector import Collection, collect, remarks, why_missing
+from course.grading.collection import Collection
+from course.grading.collector import collect
 from course.grading.exercise import Exercise
 from course.grading.judge import HIDDEN_SEED
 from course.grading.kernel_session import KernelStartError
