@@ -103,6 +103,28 @@ def test_of_two_notebooks_the_better_result_of_each_exercise_counts():
     assert "from two.ipynb" in rows[1].reason
 
 
+def test_notebooks_with_different_rows_are_matched_by_exercise():
+    other = load("find_the_skipper")
+    right, wrong = verdict("a"), verdict("a", "bad")
+    first = (judged_row("ada", EXERCISE, (wrong,)), judged_row("ada", other, (right,)))
+    second = (judged_row("ada", other, (wrong,)), unjudged_row("ada", EXERCISE, "not-graded", "x"))
+    rows = counting_rows(
+        NotebookResult("ada", name, EXERCISE.chapter, rows)
+        for name, rows in (("one.ipynb", first), ("two.ipynb", second), ("three.ipynb", first[1:]))
+    )
+    assert {row.exercise: row.points for row in rows} == {EXERCISE.name: 0, other.name: 10}
+    assert len(rows) == 2
+    assert rows[0].status == "failed"
+    assert "from one.ipynb" in rows[0].reason
+    assert "two.ipynb was not graded" in rows[0].reason
+
+
+def test_notebooks_of_nobody_are_not_compared():
+    row = Row("", EXERCISE.chapter, "", 0.0, 0.0, "unreadable", "lies beside")
+    notebooks = [NotebookResult("", name, row.chapter, (row,)) for name in ("a.ipynb", "b.ipynb")]
+    assert counting_rows(notebooks) == (row, row)
+
+
 def test_csv_has_a_line_per_exercise_whatever_names_and_reasons_hold(tmp_path):
     rows = (
         unjudged_row("Ödön, the 2nd", EXERCISE, "missing", 'no "function", line\nend'),

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -16,9 +17,10 @@ import toy_submissions as wrong
 from toy_exercise import TOTAL, plain
 
 from course.grading import rank_call
-from course.grading.case_run import JudgePools
+from course.grading.case_run import CaseRun, JudgePools
+from course.grading.exercise import Case, Outcome
 from course.grading.function_bytes import pack_function
-from course.grading.judge import MAX_HANGS, Verdict, judge, points
+from course.grading.judge import BUDGET, MAX_HANGS, Verdict, judge, points
 from labkit.ranks.comm import Comm
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as functions of a notebook travel
@@ -137,6 +139,29 @@ def test_a_loop_ends_at_the_deadline_with_its_place(judge_pools: JudgePools):
     assert "while True" in verdicts[0].message
     assert "not tried" in verdicts[MAX_HANGS].message
     assert "course/grading" not in verdicts[0].message
+
+
+def test_ranks_that_wait_for_each_other_are_not_tried_again_and_again(judge_pools: JudgePools):
+    def ring(comm: Comm, x: torch.Tensor) -> torch.Tensor:
+        return comm.recv(x, (comm.rank + 1) % comm.size)
+
+    verdicts = judge(TOTAL, ring, hidden=True, pools=judge_pools)
+    assert {v.key for v in verdicts} == {"collectives-mismatch"}
+    assert ["not tried" in v.message for v in verdicts] == [False, False, True]
+
+
+def test_an_exercise_has_a_time_for_all_its_calls_together(monkeypatch: pytest.MonkeyPatch):
+    def nearly_too_slow(case: Case, packed: bytes, names: Any, timeout: float, _: Any) -> CaseRun:
+        returned = tuple(case.expected(rank) for rank in range(case.ranks))
+        trace = SimpleNamespace(count_by_op=lambda: {"all_reduce": 1})
+        return CaseRun(Outcome(returned, (trace,) * case.ranks), "", timeout)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("course.grading.judge.run", nearly_too_slow)
+    many = replace(TOTAL, visible=lambda seed: TOTAL.visible(seed) * (BUDGET + 2))
+    verdicts = judge(many, reference)
+    assert [v.passed for v in verdicts] == [True] * BUDGET + [False] * 2
+    assert {v.key for v in verdicts[BUDGET:]} == {"out-of-time"}
+    assert "not tried: this exercise has used up its time" in verdicts[-1].message
 
 
 def test_after_any_failure_the_next_function_is_judged_on_sound_ranks(judged: Judged):
