@@ -22,8 +22,8 @@ from course.exercises.tensor_cases import (
 from course.grading.exercise import Case, Exercise, Outcome
 
 MESSAGES = {
-    "no-gather": "Each rank returned only the columns it computed. Nobody collected the columns "
-    "of the other ranks, and the output must be whole on every rank.",
+    "no-gather": "Each rank returned only the columns it computed. The other ranks' "
+    "columns are not in it, and the output must be whole on every rank.",
     "gather-wrong-dim": "The ranks' parts were joined along a dimension of the batch, one batch "
     "under the other. They are different columns of the same rows.",
     "bias-missing": "The product is right and the bias is nowhere in it.",

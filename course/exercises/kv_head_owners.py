@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from course.exercises.tensor_cases import Returns, mistakes, on_every_rank
-from course.grading.exercise import Case, Exercise, Outcome
+from course.grading.exercise import Case, Exercise, Outcome, case_weight
 from labkit.plan.shard import partition_heads
 
 Owners = list[list[int]]
@@ -83,6 +83,7 @@ def _case(heads: int, kv_heads: int, tp: int) -> Case:
         arguments=arguments,
         expected=on_every_rank(right),
         mistakes=mistakes(MESSAGES, _wrong(heads, kv_heads, tp, right), _shown(kv_heads)),
+        weight=case_weight(tp),
     )
 
 

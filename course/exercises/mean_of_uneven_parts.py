@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -51,11 +52,14 @@ def _mistakes(parts: list[Tensor]) -> tuple[Mistake, ...]:
             "Each rank returns the mean of its own part, as if there were no other ranks.",
             returns=lambda rank: parts[rank].mean(),
         ),
-        Mistake(
-            "mean-of-means",
-            "The ranks' means were averaged. A rank with few numbers then counts as much as a rank "
-            "with many, and a rank with none has no mean at all.",
-            returns=lambda rank: torch.stack([part.mean() for part in parts]).mean(),
+        *(
+            Mistake(
+                "mean-of-means",
+                "The ranks' means were averaged. A rank with few numbers then counts as much as a "
+                "rank with many, and a rank with none has no mean at all.",
+                returns=partial(_whatever_the_rank, averaged),
+            )
+            for averaged in _averaged_means(parts)
         ),
         Mistake(
             "own-count",
@@ -104,6 +108,17 @@ def _mistakes(parts: list[Tensor]) -> tuple[Mistake, ...]:
     )
 
 
+def _averaged_means(parts: list[Tensor]) -> tuple[Tensor, ...]:
+    """The mean of the ranks' means, three ways: a rank without numbers gives NaN, 0 or nothing."""
+    means = torch.stack([part.mean() for part in parts])
+    held = means[~means.isnan()]
+    return means.mean(), held.sum() / len(parts), held.mean()
+
+
+def _whatever_the_rank(value: Tensor, rank: int) -> Tensor:
+    return value
+
+
 def visible(seed: int) -> tuple[Case, ...]:
     return (
         _case("two ranks, 2 and 5 numbers", (2, 5), seed),
@@ -116,8 +131,8 @@ def hidden(seed: int) -> tuple[Case, ...]:
     return (
         _case("three ranks, 7, 1 and 2 numbers", (7, 1, 2), seed),
         _case("four ranks, 5, 3, 0 and 9 numbers", (5, 3, 0, 9), seed + 1),
-        _case("three ranks, only the last has any", (0, 0, 2), seed + 2),
-        _case("two ranks, the first has none", (0, 6), seed + 3),
+        _case("four ranks, the first two have none", (0, 0, 2, 5), seed + 2),
+        _case("three ranks, the first has none", (0, 6, 3), seed + 3),
     )
 
 

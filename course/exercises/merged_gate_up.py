@@ -21,8 +21,8 @@ MESSAGES = {
     "up-before-gate": "The rows are the right ones, with up first. The layer applies its "
     "activation to the first half of its output, which is now up.",
     "one-part-only": "The shard has rows of one of the two parts and none of the other.",
-    "same-slice-everywhere": "The shard does not depend on the rank: every rank gets the rows of "
-    "the same one.",
+    "same-slice-everywhere": "These are the rows of another rank: the slice does not depend on "
+    "the rank, or it moves with the rank from a wrong start (ranks count from 0).",
     "different-slices": "The gate rows and the up rows of the shard have different places in "
     "their parts, so each gate is multiplied by the up of another column.",
     "slices-overlap": "The slices of neighbouring ranks overlap: from rank to rank the start moves "
@@ -49,6 +49,7 @@ def _wrong(weight: Tensor, rank: int, tp: int) -> Iterator[tuple[str, Tensor]]:
     yield "one-part-only", up[mine]
     yield "same-slice-everywhere", torch.cat((gate[places[0]], up[places[0]]))
     yield "same-slice-everywhere", torch.cat((gate[places[-1]], up[places[-1]]))
+    yield "same-slice-everywhere", torch.cat((gate[places[rank - 1]], up[places[rank - 1]]))
     yield "different-slices", torch.cat((gate[mine], up[places[0]]))
     yield "different-slices", torch.cat((gate[places[0]], up[mine]))
     yield "different-slices", torch.cat((gate[mine], up[places[tp - 1 - rank]]))
@@ -95,8 +96,8 @@ def _hidden(seed: int) -> tuple[Case, ...]:
     return (
         _case(seed, 1, 4, 20, 4),
         _case(seed + 1, 1, 2, 10, 4),
-        _case(seed + 2, 0, 3, 6, 9),
-        _case(seed + 2, 2, 3, 6, 9),
+        _case(seed + 2, 0, 3, 9, 9),
+        _case(seed + 2, 2, 3, 9, 9),
         _case(seed + 3, 2, 4, 12, 8),
         _case(seed + 4, 4, 5, 15, 10),
     )

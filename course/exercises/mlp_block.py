@@ -17,14 +17,15 @@ from course.exercises.tensor_cases import (
     mistakes,
     normal,
     on_every_rank,
-    passed_shapes,
+    passed_sizes,
+    reduced_to,
     slices,
 )
 from course.grading.exercise import Case, Exercise, Outcome
 
 MESSAGES = {
-    "no-reduce": "Each rank returned its own partial sum of the down projection. The ranks' "
-    "partial sums were never added up.",
+    "no-reduce": "Each rank returned its own partial sum of the down projection. The "
+    "other ranks' columns are not in it.",
     "mean-of-partial-sums": "The partial sums were averaged over the ranks. Each is a sum over "
     "other columns of the hidden layer; nothing is counted twice, so nothing is to be divided.",
     "same-slice-everywhere": "Every rank used the same columns of the hidden layer: a slice does "
@@ -37,6 +38,8 @@ MESSAGES = {
     "of the gate only, and multiplied gates by gates.",
     "summed-whole-products": "Every rank did the whole block and then the results were added up: "
     "the output counts once for each rank.",
+    "summed-again": "What is already the sum over the ranks was added up over the ranks once more: "
+    "it counts once for each rank.",
     "averaged-whole-products": "Every rank did the whole block, and dividing by the ranks made up "
     "for it. The work was repeated, and a rank that holds one block of each matrix cannot do it.",
     "gate-and-up-added": "Gate and up were added. A gate scales: it multiplies.",
@@ -50,6 +53,8 @@ MESSAGES = {
     "the products.",
     "gather-in-the-middle": "The block collects slices from all ranks. The products fit together "
     "so that a rank needs nothing of another rank's columns: only the end of the block sends.",
+    "gathered-partial-sums": "Every rank collected the partial sums of all ranks and added them "
+    "up itself. Each is as large as the whole output, and all of them travelled to every rank.",
     "reduce-after-each-linear": "The block adds up over the ranks more than once. A weight cut "
     "along its output features gives finished columns, with nothing to add; cut along its inputs "
     "it costs a message that the block can do without.",
@@ -155,9 +160,19 @@ def _sum(parts: Iterable[Tensor]) -> Tensor:
     return torch.stack(list(parts)).sum(dim=0)
 
 
+def _summed_again(ranks: int, right: Tensor) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    """Looked for first: without garbage, whole products added up give the same numbers."""
+    if ranks > 1:
+        yield "summed-again", reduced_to([ranks * right])
+
+
 def _shown(ranks: int, x: Tensor) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
     if ranks == 1:
         return
+    yield (
+        "gathered-partial-sums",
+        lambda outcome: passed_sizes(outcome, "all_gather") == {x.numel()},
+    )
     yield "gather-in-the-middle", lambda outcome: count(outcome, "all_gather") > 0
     yield "reduce-after-each-linear", lambda outcome: count(outcome, "all_reduce") > 1
     yield (
@@ -165,7 +180,7 @@ def _shown(ranks: int, x: Tensor) -> Iterator[tuple[str, Callable[[Outcome], boo
         lambda outcome: (
             all_have_shape(outcome, x.shape)
             and count(outcome, "all_reduce") == 1
-            and tuple(x.shape) not in passed_shapes(outcome, "all_reduce")
+            and max(passed_sizes(outcome, "all_reduce")) > x.numel()
         ),
     )
     yield (
@@ -211,8 +226,11 @@ def _case(
         ranks=ranks,
         arguments=arguments,
         expected=on_every_rank(_block(x, (gate, up, down))),
-        mistakes=mistakes(
-            MESSAGES, _returned(x, [held(rank) for rank in range(ranks)]), _shown(ranks, x)
+        mistakes=(
+            *mistakes(MESSAGES, (), _summed_again(ranks, _block(x, (gate, up, down)))),
+            *mistakes(
+                MESSAGES, _returned(x, [held(rank) for rank in range(ranks)]), _shown(ranks, x)
+            ),
         ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from course.exercises.tensor_cases import mistakes, on_every_rank
-from course.grading.exercise import Case, Exercise, Outcome
+from course.grading.exercise import Case, Exercise, Outcome, case_weight
 
 MESSAGES = {
     "counted-at-one-rank": "One rank alone has nobody to talk to, and yet there are all-reduces.",
@@ -22,8 +22,9 @@ MESSAGES = {
     "cut along its output features sends nothing.",
     "one-per-matrix": "There is one all-reduce for each of a layer's seven matrices. A weight cut "
     "along its output features sends nothing.",
-    "counts-the-sampler": "The all-gather that picks the next token is among the all-reduces. It "
-    "is another collective.",
+    "counts-the-sampler": "There is one all-reduce too many outside the layers. The LM head gives "
+    "finished logits, with nothing to add up, and the next token is picked with an all-gather, "
+    "which is another collective.",
     "times-tp": "The number of all-reduces grows with the ranks. All ranks take part in the same "
     "one, and that is one all-reduce.",
     "payload-divided-by-tp": "The payload shrinks with the ranks. A partial sum is as large as "
@@ -118,6 +119,7 @@ def _case(layers: int, tp: int, batch: int, hidden_size: int, bytes_per_element:
         arguments=arguments,
         expected=on_every_rank({"all_reduces": counted, "payload_bytes": total}),
         mistakes=mistakes(MESSAGES, (), _shown((counted, total), *sizes)),
+        weight=case_weight(tp),
     )
 
 

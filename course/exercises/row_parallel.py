@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,15 +18,17 @@ from course.exercises.tensor_cases import (
     mistakes,
     normal,
     on_every_rank,
+    passed_sizes,
+    reduced_to,
     slices,
 )
 from course.grading.exercise import Case, Exercise, Outcome
 
 MESSAGES = {
     "no-reduce": "Each rank returned its own partial sum: the sum over its own input features "
-    "only. The ranks' partial sums were never added up.",
-    "bias-on-every-rank": "The bias is in the result once for each rank: every rank's partial sum "
-    "carried it, and the sum over the ranks adds all of them.",
+    "only. The other ranks' terms are not in it.",
+    "bias-on-every-rank": "The bias is in the result once for each rank: each rank brought it "
+    "into a sum over the ranks, and such a sum adds all of them.",
     "bias-missing": "The sum over the input features is right and the bias is nowhere in it.",
     "bias-on-one-rank": "The bias came after the sum over the ranks, and on one rank only: the "
     "ranks now hold different results.",
@@ -41,10 +44,14 @@ MESSAGES = {
     "rank the sum comes out right; a rank that holds one block of it has no such columns.",
     "summed-whole-products": "Every rank did the whole product, over all input features, and then "
     "the ranks' results were added up: each term counts once for each rank.",
+    "summed-again": "What is already the sum over the ranks was added up over the ranks once more: "
+    "it counts once for each rank.",
     "averaged-whole-products": "Every rank did the whole product, and dividing by the ranks made "
     "up for it. The work was repeated, and a rank that holds one block of the weight cannot do it.",
     "cut-outputs": "The weight was cut along its output features. Each rank then has other, "
     "finished outputs, and here these were added up.",
+    "gathered-partial-sums": "Every rank collected the partial sums of all ranks and added them "
+    "up itself. Each is as large as the whole output, and all of them travelled to every rank.",
     "gathered-columns": "The output was collected from slices of it: that is the column parallel "
     "layer, with the weight cut along its output features.",
     "computes-everything": "Every rank did the whole product and nothing was sent: the work was "
@@ -116,10 +123,26 @@ def _sum(parts: list[Tensor]) -> Tensor:
     return torch.stack(parts).sum(dim=0)
 
 
+def _summed_again(
+    ranks: int, product: Tensor, bias: Tensor
+) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    """Looked for first: without garbage, whole products added up give the same numbers."""
+    if ranks > 1:
+        summed = [ranks * product + times * bias for times in (0, 1, ranks, ranks**2)]
+        yield "summed-again", reduced_to(summed)
+
+
 def _shown(ranks: int, whole: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
     """`whole`: the shape of the output."""
     if ranks == 1:
         return
+    yield (
+        "gathered-partial-sums",
+        lambda outcome: (
+            all_have_shape(outcome, whole)
+            and passed_sizes(outcome, "all_gather") == {math.prod(whole)}
+        ),
+    )
     yield (
         "gathered-columns",
         lambda outcome: all_have_shape(outcome, whole) and count(outcome, "all_gather") > 0,
@@ -156,10 +179,9 @@ def _case(
         ranks=ranks,
         arguments=arguments,
         expected=on_every_rank(F.linear(x, weight, bias)),
-        mistakes=mistakes(
-            MESSAGES,
-            _returned(x, held, bias),
-            _shown(ranks, (*batch, outputs)),
+        mistakes=(
+            *mistakes(MESSAGES, (), _summed_again(ranks, F.linear(x, weight), bias)),
+            *mistakes(MESSAGES, _returned(x, held, bias), _shown(ranks, (*batch, outputs))),
         ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from course.grading.comparison import difference
 from course.grading.exercise import Mistake, Outcome
+from course.grading.plain_data import plain
 from labkit.plan.shard import partition_columns
 
 Returns = Callable[[int], Any]
@@ -72,3 +75,20 @@ def count(outcome: Outcome, op: str | None = None) -> int:
 def passed_shapes(outcome: Outcome, op: str) -> set[tuple[int, ...]]:
     """The shapes of the tensors that any rank passed to `op`."""
     return {event.shape for trace in outcome.traces for event in trace if event.op == op}
+
+
+def passed_sizes(outcome: Outcome, op: str) -> set[int]:
+    """How many elements the tensors had that any rank passed to `op`, in whatever shape."""
+    return {math.prod(shape) for shape in passed_shapes(outcome, op)}
+
+
+def reduced_to(wrong: Sequence[Tensor]) -> Callable[[Outcome], bool]:
+    """Whether more than one all-reduce led every rank to one of these tensors."""
+
+    def shows(outcome: Outcome) -> bool:
+        return count(outcome, "all_reduce") > 1 and any(
+            all(difference(plain(value), found, 1e-9) is None for found in outcome.returned)
+            for value in wrong
+        )
+
+    return shows

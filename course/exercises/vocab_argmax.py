@@ -73,8 +73,8 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         return padded[:, rank * width : (rank + 1) * width].argmax(dim=1) + rank * width
 
     no_exchange = (
-        "Each rank returns the best of the ids it holds itself: nobody compared the ranks' best "
-        "logits with each other."
+        "Each rank returns the best of the ids it holds itself, and another rank's larger "
+        "logit changes nothing."
     )
     tie = "Where several ids share the largest logit, you do not return the lowest of them."
     return (
@@ -155,11 +155,11 @@ def _smallest_of_best(logits: Tensor, width: int) -> Tensor:
 
 
 def _place_winners(logits: Tensor, width: int) -> None:
-    """The best ids, row by row: the very first, then the second of each later block."""
+    """The best ids, row by row: the very first, then the third of each later block."""
     blocks = -(-logits.shape[1] // width)
     for row in range(len(logits)):
         block = row % blocks
-        logits[row, min(block * width + (block > 0), logits.shape[1] - 1)] = -0.5
+        logits[row, min(block * width + 2 * (block > 0), logits.shape[1] - 1)] = -0.5
 
 
 def _add_ties(logits: Tensor, width: int) -> None:

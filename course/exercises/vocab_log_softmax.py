@@ -23,16 +23,19 @@ def _case(
     vocab_size: int,
     rows: int = 4,
     large: bool = False,
+    without: int | None = None,
 ) -> Case:
     """Targets take turns over the ranks, and none is its row's best.
 
+    `without`: a rank that holds no row's target, and must join the collectives all the same.
     `large`: row 0 lies around 800, row 1's target 800 below, rank 0's part of row 2 800 above.
     """
     random = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(rows, vocab_size, generator=random, dtype=torch.float64)
     blocks = balanced_ranges(vocab_size, ranks)
     draws = torch.randint(1 << 20, (rows,), generator=random).tolist()
-    owners = [blocks[(row + ranks - 1) % ranks] for row in range(rows)]
+    holders = [block for rank, block in enumerate(blocks) if rank != without]
+    owners = [holders[(row - 1) % len(holders)] for row in range(rows)]
     targets = torch.tensor([own[draw % len(own)] for own, draw in zip(owners, draws, strict=True)])
     logits[torch.arange(rows), targets] = logits.amin(dim=1) - 1
     if large:
@@ -216,7 +219,7 @@ def _whatever_the_rank(value: Tensor, rank: int) -> Tensor:
 def visible(seed: int) -> tuple[Case, ...]:
     return (
         _case("two ranks, 15 ids", seed, ranks=2, vocab_size=15),
-        _case("four ranks, 34 ids", seed + 1, ranks=4, vocab_size=34, rows=6),
+        _case("four ranks, 34 ids", seed + 1, ranks=4, vocab_size=34, rows=6, without=2),
         _case("three ranks, 20 ids, large logits", seed + 2, ranks=3, vocab_size=20, large=True),
         _case("one rank, 6 ids", seed + 3, ranks=1, vocab_size=6, rows=3),
     )
@@ -224,7 +227,7 @@ def visible(seed: int) -> tuple[Case, ...]:
 
 def hidden(seed: int) -> tuple[Case, ...]:
     return (
-        _case("three ranks, 31 ids", seed, ranks=3, vocab_size=31, rows=5),
+        _case("three ranks, 31 ids", seed, ranks=3, vocab_size=31, rows=5, without=0),
         _case(
             "two ranks, 41 ids, large logits",
             seed + 1,

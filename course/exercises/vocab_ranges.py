@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from course.grading.exercise import Case, Exercise, Mistake, Outcome
+from course.grading.exercise import Case, Exercise, Mistake, Outcome, case_weight
 from labkit.plan.shard import balanced_ranges
 
 
@@ -17,7 +17,7 @@ def _case(vocab_size: int, tp: int) -> Case:
         return list(balanced_ranges(vocab_size, tp))
 
     name = f"{vocab_size} ids over {tp} rank{'s' * (tp > 1)}"
-    return Case(name, 0, arguments, expected, _mistakes(vocab_size, tp))
+    return Case(name, 0, arguments, expected, _mistakes(vocab_size, tp), weight=case_weight(tp))
 
 
 def _mistakes(vocab_size: int, tp: int) -> tuple[Mistake, ...]:

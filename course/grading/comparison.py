@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course.grading.plain_data import Foreign
+from course.grading.plain_data import NUMPY_ARRAY, Foreign
 
 _HINTS = {
     (list, tuple): "square brackets make a list",
@@ -83,9 +83,9 @@ def _foreign(expected: Any, returned: Foreign, where: str) -> Difference | None:
         return None
     if isinstance(expected, Tensor) and returned.key == "wrong-shape":
         return Difference("wrong-shape", f"{where} is {returned.what}{_want_shape(expected)}")
-    return Difference(
-        returned.key, f"{where} is {returned.what}, and {_a(_kind(expected))} is wanted"
-    )
+    wanted = _kind(expected)
+    hint = " (torch.from_numpy makes one)" if wanted is Tensor and returned == NUMPY_ARRAY else ""
+    return Difference(returned.key, f"{where} is {returned.what}, and {_a(wanted)} is wanted{hint}")
 
 
 def _compare_tensors(a: Tensor, b: Tensor, tolerance: float, where: str) -> Difference | None:
@@ -170,7 +170,8 @@ def _compare_numbers(a: Any, b: Any, tolerance: float, where: str) -> Difference
 def _compare_ranges(a: range, b: range, where: str) -> Difference | None:
     if a == b:
         return None
-    wrong = [name for name in ("start", "stop", "step") if getattr(a, name) != getattr(b, name)]
+    names = ("step", "start", "stop") if len(b) > 1 else ("start", "stop", "step")
+    wrong = [name for name in names if getattr(a, name) != getattr(b, name)]
     return Difference("values-differ", f"{where} is {b!r}, and its {wrong[0]} is not right")
 
 

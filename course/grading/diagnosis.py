@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from course.grading.comparison import Difference, difference
 from course.grading.exercise import Case, Mistake, Outcome
 from course.grading.failure_text import explain_failure
@@ -79,7 +81,7 @@ def _general(
     key = next(iter(wrong.values())).key if wrong else ""
     result = Diagnosis(key, where) if wrong else None
     collectives = _wrong_collectives(case, outcome)
-    changed = None if case.may_change_inputs else _changed_input(outcome, case.ranks == 0)
+    changed = None if case.may_change_inputs else _changed_input(outcome, case)
     in_order = [collectives, result, changed]
     if key in _OTHER_TYPES:
         in_order = [result, collectives, changed]
@@ -110,14 +112,18 @@ def _wrong_collectives(case: Case, outcome: Outcome) -> Diagnosis | None:
     return None
 
 
-def _changed_input(outcome: Outcome, is_plain: bool) -> Diagnosis | None:
+def _changed_input(outcome: Outcome, case: Case) -> Diagnosis | None:
     for rank, names in enumerate(outcome.changed):
         if names:
-            who = "the call" if is_plain else f"on rank {rank} the call"
+            who = "the call" if case.ranks == 0 else f"on rank {rank} the call"
+            if isinstance(case.arguments(rank)[names[0]], Tensor):
+                how = "an in-place operation, such as all_reduce, on x.clone()"
+            else:
+                how = "copy.deepcopy makes one, whatever it holds"
             return Diagnosis(
                 "changes-input",
                 f"{who} changed its argument `{names[0]}`, which belongs to the caller: work on "
-                f"a copy (an in-place operation, such as all_reduce, on x.clone())",
+                f"a copy ({how})",
             )
     return None
 

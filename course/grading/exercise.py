@@ -14,6 +14,15 @@ from typing import Any
 from labkit.ranks.report import RankError
 from labkit.ranks.trace import Trace
 
+ONE_RANK_WEIGHT = 1
+SEVERAL_RANKS_WEIGHT = 3
+"""What a case counts. With one rank much goes well that is wrong: a forgotten all-reduce."""
+
+
+def case_weight(ranks: int) -> int:
+    """What a case with so many ranks counts; a plain function's is about the ranks it is told."""
+    return ONE_RANK_WEIGHT if ranks == 1 else SEVERAL_RANKS_WEIGHT
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -58,6 +67,8 @@ class Case:
         must give equal values each time: seed them.
     collectives: how often each rank must call each operation of Comm, such as {"all_reduce": 1};
         operations not named must not be called. None: any.
+    weight: its share of the points; 0: `case_weight(ranks)`. The case of a plain function that is
+        told how many ranks there are gives `case_weight` of those.
     """
 
     name: str
@@ -66,8 +77,12 @@ class Case:
     expected: Callable[[int], Any]
     mistakes: tuple[Mistake, ...] = ()
     collectives: Mapping[str, int] | None = None
-    weight: int = 1
+    weight: int = 0
     may_change_inputs: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.weight:
+            object.__setattr__(self, "weight", case_weight(self.ranks))
 
 
 @dataclass(frozen=True)

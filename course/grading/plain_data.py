@@ -31,6 +31,9 @@ class Foreign:
     key: str = "wrong-type"
 
 
+NUMPY_ARRAY = Foreign("a NumPy array")
+
+
 def plain(value: Any, device: str = "cpu") -> Any:
     """A copy of `value` made of plain data.
 
@@ -54,6 +57,8 @@ class _Copier:
             return self._range(value)
         if isinstance(value, Tensor):
             return self._tensor(value)
+        if isinstance(value, numpy.ndarray):
+            return NUMPY_ARRAY
         if isinstance(value, numpy.generic):
             return self.copy(value.item(), depth + 1) if depth < MAX_DEPTH else Foreign(named(kind))
         if isinstance(value, int):

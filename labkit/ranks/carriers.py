@@ -26,7 +26,10 @@ def as_moved(x: Tensor) -> Tensor:
     """A view of contiguous `x` that backends can move: itself, or its bytes (last dim grows)."""
     if x.dtype in CARRIED:
         return x
-    return (x if x.dim() else x.view(1)).view(torch.uint8)
+    x = x if x.dim() else x.view(1)
+    if x.shape[-1] == 1:  # then it may have any stride, and still be contiguous
+        x = x.as_strided(x.shape, (*x.stride()[:-1], 1))
+    return x.view(torch.uint8)
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype | None:

@@ -42,7 +42,8 @@ class _Pickler(cloudpickle.Pickler):
         if obj.is_meta or obj.is_quantized:
             return super().reducer_override(obj)
         plain = obj.detach().resolve_conj().resolve_neg().cpu().contiguous()
-        data: Any = plain.reshape(-1).view(torch.uint8).numpy()
+        flat = plain.as_strided((plain.numel(),), (1,))  # one element may come with any stride
+        data: Any = flat.view(torch.uint8).numpy()
         return _tensor, (pickle.PickleBuffer(data), obj.dtype, tuple(obj.shape), obj.requires_grad)
 
 

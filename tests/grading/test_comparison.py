@@ -215,3 +215,15 @@ def test_values_of_other_classes_stay_behind():
 def test_ranges_that_nobody_could_go_through_stay_behind(returned: list[range]):
     assert any(isinstance(part, Foreign) for part in plain(returned))
     assert "range" in text([range(3)] * 4, plain(returned))
+
+
+def test_a_range_with_steps_is_told_its_step():
+    found = difference([range(3)], [range(0, 10, 4)], 0.0)
+    assert found is not None
+    assert "its step is not right" in found.text
+
+
+def test_an_array_in_place_of_a_tensor_is_told_how_to_make_one():
+    found = difference(torch.ones(2), plain(numpy.ones(2)), 0.0)
+    assert found is not None
+    assert found.text.endswith("NumPy array, and a tensor is wanted (torch.from_numpy makes one)")

@@ -52,8 +52,21 @@ def test_a_sign_that_chokes_on_a_strange_result_is_none(judge_pools: JudgePools)
 
 def test_points_are_shared_out_by_weight(judge_pools: JudgePools):
     heavy = Case("heavy", 0, lambda rank: {"n": 1}, lambda rank: 1, weight=3)
-    light = Case("light", 0, lambda rank: {"n": 2}, lambda rank: 4)
+    light = Case("light", 0, lambda rank: {"n": 2}, lambda rank: 4, weight=1)
     exercise = plain(1, n=1)
     both = replace(exercise, visible=lambda seed: (heavy, light))
     assert points(both, judge(both, lambda n: n, pools=judge_pools)) == 7.5
     assert points(both, judge(both, lambda n: 0, pools=judge_pools)) == 0
+
+
+def test_a_changed_list_is_told_how_lists_are_copied(judge_pools: JudgePools):
+    def empties(calls: list[int]) -> float:
+        calls.clear()
+        return 4.0
+
+    case = Case("one call", 0, lambda rank: {"calls": [1, 2]}, lambda rank: 4.0)
+    exercise = replace(plain(4.0, calls=[1, 2]), visible=lambda seed: (case,))
+    (verdict,) = judge(exercise, empties, pools=judge_pools)
+    assert verdict.key == "changes-input"
+    assert "copy.deepcopy" in verdict.message
+    assert "all_reduce" not in verdict.message

@@ -127,6 +127,19 @@ def test_all_gather_concatenates_in_rank_order_along_any_dim(pool, n):
 
 
 @pytest.mark.parametrize("n", SIZES)
+def test_one_element_of_any_stride_travels(pool, n):
+    """A dim of one element may have stride 0 in a contiguous tensor; bytes are then no view."""
+
+    def gathered(comm: Comm) -> list[Tensor]:
+        ones = [torch.tensor(comm.rank).to(dtype).expand(1) for dtype in DTYPES]
+        return [comm.all_gather(one) for one in ones]
+
+    for results in pool(n).run(gathered):
+        for dtype, got in zip(DTYPES, results, strict=True):
+            same(got.double(), torch.arange(n).to(dtype).double())
+
+
+@pytest.mark.parametrize("n", SIZES)
 def test_reduce_scatter_keeps_this_ranks_part_of_the_sum(pool, n):
     shapes = [((2 * n, 3), 0), ((3, n), 1), ((2, 3 * n, 2), -2), ((0, 3), 0), ((n,), 0)]
     cases = [(s, dim, t, "sum") for s, dim in shapes for t in DTYPES]

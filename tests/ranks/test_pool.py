@@ -60,6 +60,8 @@ def test_pool_outlives_calls_and_ranks_are_the_same_processes(pool: MakePool) ->
         torch.ones(3, requires_grad=True),
         torch.nn.Parameter(torch.ones(2)),
         torch.eye(2).to_sparse(),
+        torch.tensor(3).expand(1),
+        torch.tensor(3.5).expand(1, 1),
     ],
 )
 def test_tensors_cross_both_ways(pool: MakePool, value: torch.Tensor) -> None:

@@ -284,6 +284,22 @@ def whole_block_divided_by_the_ranks(comm, x, gate, up, down):
     return comm.all_reduce((F.silu(x @ gate.T) * (x @ up.T)) @ down.T / comm.size)
 
 
+def sums_the_sum_again(comm, x, gate, up, down):
+    n = len(gate) // comm.size
+    mine = slice(comm.rank * n, (comm.rank + 1) * n)
+    g = x @ gate[mine].T
+    part = (g * g.sigmoid() * (x @ up[mine].T)) @ down[:, mine].T
+    return comm.all_reduce(comm.all_reduce(part))
+
+
+def gathers_partial_sums_and_adds_them(comm, x, gate, up, down):
+    n = len(gate) // comm.size
+    mine = slice(comm.rank * n, (comm.rank + 1) * n)
+    g = x @ gate[mine].T
+    part = (g * g.sigmoid() * (x @ up[mine].T)) @ down[:, mine].T
+    return comm.all_gather(part.unsqueeze(0)).sum(dim=0)
+
+
 WRONG = {
     "no-reduce": [partial_sum_alone, reduced_a_copy],
     "mean-of-partial-sums": [averaged, divided_by_the_ranks],
@@ -316,4 +332,6 @@ WRONG = {
     "reduce-in-the-middle": [hidden_put_together_by_a_sum, masked_hidden_summed],
     "computes-everything": [whole_block, all_parts_here],
     "changes-input": [masks_the_callers_down, result_written_into_x, transposes_in_place],
+    "summed-again": [sums_the_sum_again],
+    "gathered-partial-sums": [gathers_partial_sums_and_adds_them],
 }

@@ -237,6 +237,27 @@ def whole_layer_divided_by_the_ranks(comm, x, weight, bias):
     return comm.all_reduce(x @ weight.T / comm.size) + bias
 
 
+def sums_the_sum_again(comm, x, weight, bias):
+    n = weight.shape[1] // comm.size
+    mine = slice(comm.rank * n, (comm.rank + 1) * n)
+    part = comm.all_reduce(x[..., mine] @ weight[:, mine].T)
+    return comm.all_reduce(part) + bias
+
+
+def sums_the_sum_and_the_bias_again(comm, x, weight, bias):
+    n = weight.shape[1] // comm.size
+    mine = slice(comm.rank * n, (comm.rank + 1) * n)
+    out = comm.all_reduce(x[..., mine] @ weight[:, mine].T) + bias
+    return comm.all_reduce(out)
+
+
+def gathers_partial_sums_and_adds_them(comm, x, weight, bias):
+    n = weight.shape[1] // comm.size
+    mine = slice(comm.rank * n, (comm.rank + 1) * n)
+    part = x[..., mine] @ weight[:, mine].T
+    return comm.all_gather(part.unsqueeze(0)).sum(dim=0) + bias
+
+
 WRONG = {
     "no-reduce": [
         partial_sum_alone,
@@ -271,4 +292,6 @@ WRONG = {
         masks_the_callers_weight,
     ],
     "extra-collective": [reduced_twice],
+    "summed-again": [sums_the_sum_again, sums_the_sum_and_the_bias_again],
+    "gathered-partial-sums": [gathers_partial_sums_and_adds_them],
 }
