@@ -225,7 +225,7 @@ CELLS = (
 
 
 @pytest.mark.timeout(120)
-def test_what_check_was_given_counts_and_own_modules_go_along(workshop, tmp_path):
+def test_what_check_was_given_counts_and_own_modules_go_along(workshop, tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text("ONE = 1")
     (tmp_path / "late.py").write_text("LATE = 7")
     (tmp_path / "statistics.py").write_text("raise RuntimeError('hides a module of Python')")
@@ -237,6 +237,7 @@ def test_what_check_was_given_counts_and_own_modules_go_along(workshop, tmp_path
     assert list(found.troubles) == [9]
     assert "NoneType" in found.troubles[9]
     path = list(sys.path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     try:
         functions = {name: load_function(one.packed) for name, one in found.functions.items()}
         assert "mymath" not in sys.modules
