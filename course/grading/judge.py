@@ -14,16 +14,18 @@ from course.grading.function_bytes import FunctionProblem, pack_function
 VISIBLE_SEED = 0
 """Of the cases that a notebook shows: the same for everybody, and for the grader."""
 HIDDEN_SEED = 1
+"""Of the hidden cases of `check(..., hidden=True)`; `labkit grade` draws another for each run."""
 MAX_HANGS = 2
 """Cases of one exercise that may not end, or end with ranks that wait for each other, before the
 rest is not tried: each costs seconds, and a new start of the ranks."""
+_NOT_TRIED = "not tried: "
 BUDGET = 3
 """The calls of one exercise may take so many times the deadline of one, together."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One case, judged. key and message are "" when it passed.
+    """One case, judged. key and message are "" when it passed; `is_untried`: it was not run.
 
     printed: what the ranks printed during the call, each line with its rank. pid: the process of
     the rank to blame, where the call failed.
@@ -38,6 +40,11 @@ class Verdict:
     weight: int
     printed: str = ""
     pid: int | None = None
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether cases before it cost so much that this one was not run."""
+        return self.message.startswith(_NOT_TRIED)
 
 
 def judge(
@@ -85,12 +92,12 @@ def _judge(
     used, budget = 0.0, BUDGET * exercise.timeout
     for case, is_hidden in cases:
         if len(hangs) >= MAX_HANGS:
-            told = f"not tried: {MAX_HANGS} cases before it did not end"
+            told = f"{_NOT_TRIED}{MAX_HANGS} cases before it did not end"
             found: Diagnosis | None = Diagnosis(hangs[-1].key, told)
             verdicts.append(_verdict(exercise, case, is_hidden, found))
         elif used >= budget:
             told = (
-                f"not tried: this exercise has used up its time. The calls before it took "
+                f"{_NOT_TRIED}this exercise has used up its time. The calls before it took "
                 f"{used:.0f} s, and all of them may take {budget:g} s together"
             )
             verdicts.append(_verdict(exercise, case, is_hidden, Diagnosis("out-of-time", told)))
