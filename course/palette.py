@@ -15,7 +15,8 @@ PURPLE = "#CC79A7"
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE)
 HATCHES = ("", "//", "..", "\\\\")
 INK = "#767676"
-"""Text, axes and ticks: a grey with a contrast of about 4.5:1 on white and on near-black."""
+"""Text, axes and ticks: a grey with a contrast of 4.5:1 on white and 4.2:1 on JupyterLab's dark
+background. No one colour reaches 4.5:1 on both."""
 
 STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",

@@ -27,7 +27,7 @@ WIDTH = 8.0
 def timeline(traces: Sequence[Trace], title: str | None = None) -> Picture:
     """One row per rank: above the whole step, below a few of its collectives, large.
 
-    The title, unless given, is the finding: how much of the step passes in collectives.
+    The title, unless given, is the finding: what the step's time is spent on.
 
     Raises ValueError for traces that make no timeline (`step_spans`).
     """
@@ -52,13 +52,13 @@ def _finding(traces: Sequence[Trace], shares: Sequence[Mapping[Activity, float]]
         for activity in (Activity.WAIT, Activity.EXCHANGE, Activity.COMPUTE)
     )
     step = wait + exchange + compute
-    calls = "1 collective" if len(traces[0]) == 1 else f"{len(traces[0])} collectives"
-    inside = f"{100 * (wait + exchange) / step:.0f} % of it passes in {calls}"
     if len(traces) == 1:
+        calls = "1 collective" if len(traces[0]) == 1 else f"{len(traces[0])} collectives"
+        inside = f"{100 * (wait + exchange) / step:.0f} % of it passes in {calls}"
         return f"A step on 1 rank: {inside}, which send nothing"
     return (
-        f"A step over {len(traces)} ranks: {inside}, of which "
-        f"{100 * wait / (wait + exchange):.0f} % waiting"
+        f"A step over {len(traces)} ranks: {100 * compute / step:.0f} % computing, "
+        f"{100 * wait / step:.0f} % waiting, {100 * exchange / step:.0f} % exchanging"
     )
 
 

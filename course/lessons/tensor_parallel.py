@@ -81,8 +81,8 @@ MAP = LessonMap(
         Node(
             "x-after",
             "x + MLP, whole",
-            f"Goes to QKV of the next layer, {SMOLLM2.num_layers} times in SmolLM2, and then to "
-            "the head.",
+            f"Goes back to QKV as the next layer's input until all {SMOLLM2.num_layers} layers of "
+            "SmolLM2 are done, and then to the head.",
             (2, 2),
         ),
         Node(
@@ -187,6 +187,16 @@ MAP = LessonMap(
             consequence="Nobody needs all of them to find the largest.",
         ),
         Edge(
+            "x-after",
+            "qkv",
+            "next layer",
+            protocol=_INSIDE,
+            direction="from the end of a layer to the start of the next one, on every rank",
+            effect="The vector is whole already, so nothing is sent.",
+            consequence=f"SmolLM2 goes this way back {SMOLLM2.num_layers - 1} times: "
+            f"{SMOLLM2.num_layers} layers, each with its two all-reduces.",
+        ),
+        Edge(
             "head",
             "token",
             "all-gather",
@@ -227,7 +237,8 @@ LESSON = Lesson(
         ),
         avoid=(
             "The model fits, and you want more tokens a second for many users: run more copies.",
-            "The group would span a slow link: use pipeline stages across it.",
+            "The group would span a slow link: use pipeline stages across "
+            "it (each machine holds some of the layers).",
             "The model is so small that the computation hardly shrinks: meetings are all you add.",
             "Output must match another degree bit for bit.",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course.labels import quantity
 from course.lessons.figures import modelled_bytes, times
 from labkit.plan.holdings import holdings
 from labkit.plan.layout import legal_tensor_parallel_sizes
@@ -27,8 +28,10 @@ REPLICA_KV = modelled_bytes(REPLICATED.kv_head_bytes_per_token)
 ALL_REPLICAS_WEIGHTS = modelled_bytes(REPLICATED.replicated["KV heads"])
 ALL_REPLICAS_KV = modelled_bytes(REPLICATED.extra_kv_bytes_per_token)
 KV_PER_RANK = modelled_bytes(EVEN.ranks[0].kv_bytes_per_token)
-HALF_KV_PER_RANK = modelled_bytes(EVEN.ranks[0].kv_bytes_per_token / 2)
-DOUBLE_KV_PER_RANK = modelled_bytes(EVEN.ranks[0].kv_bytes_per_token * 2)
+HALF_SAME_DOUBLE_KV = tuple(
+    quantity(EVEN.ranks[0].kv_bytes_per_token * factor, "B", short=True) for factor in (0.5, 1, 2)
+)
+"""Three answers of a quiz, of which one is right: no label, which would say that all hold."""
 assert REPLICATED.ranks[0].kv_bytes_per_token == EVEN.ranks[0].kv_bytes_per_token
 
 ONE_TOKEN = decode_traffic(LLAMA_70B, EVEN_TP, 1, BF16)

@@ -57,7 +57,8 @@ PITFALLS = (
         symptom="Out of memory on one rank while the others have room.",
         cause="With uneven heads the ranks hold different shares of the KV cache, and free "
         "memory differs too.",
-        remedy="Plan with the fullest rank: the number of KV blocks is the minimum over ranks.",
+        remedy="Plan with the fullest rank: the number of KV blocks (pieces of equal size in "
+        "which cache memory is handed out) is the minimum over ranks.",
     ),
     Pitfall(
         "A test that wants the same bits at every degree",

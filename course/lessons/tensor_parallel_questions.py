@@ -9,11 +9,10 @@ from course.lessons.tensor_parallel_figures import (
     ALL_REPLICAS_KV,
     ALL_REPLICAS_WEIGHTS,
     BATCH_OF_TOKENS,
-    DOUBLE_KV_PER_RANK,
     EVEN_TP,
     GATHERED,
     GATHERED_TIMES,
-    HALF_KV_PER_RANK,
+    HALF_SAME_DOUBLE_KV,
     KV_PER_RANK,
     LARGE_BATCH,
     LLAMA_70B,
@@ -93,8 +92,7 @@ QUESTIONS = (
     Question(
         "Your model has fewer KV heads than you have GPUs. What are your choices?",
         "Accept replicas (cache for each rank stops shrinking), use a smaller degree and more "
-        "copies of the model, or split the GPUs another way: pipeline stages, or attention with "
-        "data parallelism.",
+        "copies of the model, or split the GPUs another way, by layers (pipeline stages).",
     ),
 )
 
@@ -148,8 +146,8 @@ QUIZZES = (
             ),
             Option(
                 "TP 14",
-                "One query head a rank and KV heads copied evenly: attention would agree. The "
-                "MLP's width does not divide.",
+                "One query head a rank, and each KV head on equally many ranks: attention would "
+                "agree. The MLP's width does not divide.",
             ),
         ),
     ),
@@ -159,18 +157,18 @@ QUIZZES = (
         f"TP {REPLICATED_TP}. How much cache does one token take on each rank, in bf16?",
         (
             Option(
-                f"Half: {HALF_KV_PER_RANK}",
+                f"Half: {HALF_SAME_DOUBLE_KV[0]}",
                 "The weights of a rank halve, its cache does not: a KV head is not cut, it is "
                 "copied.",
             ),
             Option(
-                f"The same: {KV_PER_RANK}",
-                "Each rank still caches one whole KV head. All ranks together now hold "
-                "every token twice.",
+                f"The same: {HALF_SAME_DOUBLE_KV[1]}",
+                f"Each rank still caches one whole KV head: {KV_PER_RANK}. All ranks together now "
+                "hold every token twice.",
                 is_right=True,
             ),
             Option(
-                f"Double: {DOUBLE_KV_PER_RANK}",
+                f"Double: {HALF_SAME_DOUBLE_KV[2]}",
                 "All ranks together hold twice as much. Each single one holds what it held.",
             ),
         ),

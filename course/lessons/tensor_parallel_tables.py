@@ -8,11 +8,34 @@ from dataclasses import dataclass, replace
 from course.labels import Label, quantity
 from course.table import Table
 from labkit.experiments.decode_time import DecodeTime, predict_step
-from labkit.plan.collectives import ring_all_reduce_seconds, ring_latency_seconds
+from labkit.experiments.parallel_block import HIDDEN, TOKENS, WIDTH, Outcome
+from labkit.plan.collectives import (
+    ring_all_reduce_seconds,
+    ring_latency_seconds,
+    ring_wire_bytes,
+)
 from labkit.plan.holdings import Holdings
 from labkit.plan.model import ModelSpec
-from labkit.plan.tradeoff import TradeOff
+from labkit.plan.tradeoff import TradeOff, trade_off
 from labkit.plan.traffic import decode_traffic
+
+BYTES = 8
+"""Of a number in `labkit.experiments.parallel_block`, which computes in fp64."""
+
+
+def placements_table(outcomes: Iterable[Outcome]) -> Table:
+    """What each way to cut a block cost a rank, and whether the block came out right."""
+    rows = [
+        (o.name, o.all_reduces, o.all_gathers, o.wire_bytes, "yes" if o.is_right else "no")
+        for o in outcomes
+    ]
+    return Table(
+        ("W1 cut by, then W2", "all-reduces", "all-gathers", "bytes sent", "right?"),
+        rows,
+        caption=f"A block of {TOKENS} tokens, {HIDDEN} wide outside and {WIDTH} inside, "
+        f"{BYTES} bytes a number; for each rank: calls counted ({Label.MEASURED}), bytes sent as "
+        f"rings ({Label.MODELLED})",
+    )
 
 
 def holdings_table(cuts: Iterable[Holdings]) -> Table:
@@ -68,6 +91,53 @@ class Link:
     hop_latency: float
 
 
+def split_steps(
+    spec: ModelSpec,
+    cases: Mapping[str, tuple[float, float]],
+    tp: int,
+    batch: int,
+    slow: Link,
+    fast: Link,
+) -> dict[str, TradeOff]:
+    """One decode step in 16 bits on one GPU and on `tp`, over a slow and a fast link.
+
+    cases: name -> seconds of the step on one GPU, and the part of them that `tp` divides. Hops are
+    counted as the links have them: all-reduces too short to fill a link see less of its bandwidth.
+    """
+    traffic = decode_traffic(spec, tp, batch, 2)
+    payload = traffic.layer_payload_bytes
+
+    def seen(link: Link) -> float:
+        hops = 2 * spec.num_layers * ring_latency_seconds(tp, hop_latency=link.hop_latency)
+        moved = ring_wire_bytes(payload, tp)
+        return moved / (moved / link.bandwidth + hops)
+
+    return {
+        case: trade_off(
+            seconds, tp, payload, seen(slow), fast_bandwidth=seen(fast), compute_scaling=part
+        )
+        for case, (seconds, part) in cases.items()
+    }
+
+
+def bytes_and_hops_table(spec: ModelSpec, batches: Iterable[int], tp: int, link: Link) -> Table:
+    """The two terms of one all-reduce in 16 bits for each batch: the bytes grow, hops do not."""
+    hops = ring_latency_seconds(tp, hop_latency=link.hop_latency)
+    rows = []
+    for batch in batches:
+        payload = decode_traffic(spec, tp, batch, 2).payload_bytes_each
+        moving = ring_all_reduce_seconds(payload, tp, bandwidth=link.bandwidth)
+        times = (quantity(moving, "s"), quantity(hops, "s"))
+        longer = "bytes" if moving > hops else "hops"
+        rows.append((batch, quantity(payload, "B", short=True), *times, longer))
+    return Table(
+        ("tokens", "payload", "its bytes", "its hops", "what takes longer"),
+        rows,
+        caption=f"One all-reduce over {tp} ranks, {link.name} ({Label.MODELLED}; link "
+        f"{Label.ASSUMED})",
+    )
+
+
 def step_traffic_table(
     spec: ModelSpec, hidden_sizes: Iterable[int], tp: int, batch: int, links: Sequence[Link]
 ) -> Table:
@@ -111,6 +181,6 @@ def prediction_table(times: Sequence[DecodeTime]) -> Table:
     return Table(
         ("ranks", "weights", "collectives", "modelled step", "measured step", "gap"),
         rows,
-        caption=f"Weights, collectives and their sum {Label.MODELLED}; the step {Label.MEASURED} "
-        f"on {machine.cores} cores, {machine.cpu}",
+        caption=f"Weights (of the fullest rank), collectives and their sum {Label.MODELLED}; the "
+        f"plain step, nothing recorded, {Label.MEASURED} on {machine.cores} cores, {machine.cpu}",
     )

@@ -39,7 +39,7 @@ function question(quiz, number, answered, count) {
       "label",
       { className: "labkit-option" },
       radios[i],
-      element("span", { innerHTML: option.text }),
+      element("span", { innerHTML: `${letter(i)}. ${option.text}` }),
     ),
   );
   const explain = (index) => {
@@ -68,6 +68,11 @@ function question(quiz, number, answered, count) {
   }
   const legend = element("legend", { innerHTML: `${number}. ${quiz.question}` });
   return element("fieldset", {}, legend, ...options, check, feedback);
+}
+
+/** The letter of an option, as the quiz in the saved page has it. */
+function letter(index) {
+  return String.fromCharCode("A".charCodeAt(0) + index);
 }
 
 /**

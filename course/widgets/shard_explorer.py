@@ -32,10 +32,11 @@ class ShardExplorer(Twinned):
             raise ValueError(f"TP {tp} is not offered; choose {SIZES[0]} to {SIZES[-1]}")
         self.preset = PRESETS[model]
         self.start = outcome(self.preset, tp)
-        self.title = f"{self.preset.title} at every tensor parallel size, in tables"
+        self.title = "As tables: every tensor parallel size, for the model this page started with"
 
     def static(self) -> tuple[str, str]:
-        said = [*self.start.reasons, *self.start.sentences]
+        start = self.start
+        said = [*start.reasons, *start.nearest_in_words, *start.sentences]
         tables = [legal_table(self.preset), refused_table(self.preset), models_table(PRESETS)]
         items = "".join(f"<li>{html.escape(line)}</li>" for line in said)
         body = (

@@ -32,6 +32,12 @@ class Outcome:
     held: Holdings | None
     """What the ranks hold; None where the size is refused."""
 
+    @property
+    def nearest_in_words(self) -> tuple[str, ...]:
+        """A sentence with the nearest legal sizes, for a page without buttons; or none."""
+        named = " and TP ".join(map(str, self.nearest))
+        return (f"Nearest legal: TP {named}.",) if named else ()
+
 
 @lru_cache(maxsize=512)
 def outcome(preset: Preset, tp: int, *, allow_uneven_heads: bool = False) -> Outcome:
@@ -69,7 +75,7 @@ def _refusal(
     preset: Preset, tp: int, reasons: tuple[str, ...], allow_uneven_heads: bool
 ) -> Outcome:
     nearest = nearest_legal_sizes(preset.spec, tp, allow_uneven_heads=allow_uneven_heads)
-    sentences = [f"Nearest legal: TP {' and TP '.join(map(str, nearest))}."]
+    sentences = []
     if not allow_uneven_heads:
         other_way = outcome(preset, tp, allow_uneven_heads=True)
         if other_way.held is not None:
@@ -92,7 +98,7 @@ def _shares(held: Holdings) -> list[str]:
         f"{len(largest.kv_heads)} of {counted(spec.num_kv_heads, 'KV head')}, "
         f"{len(largest.mlp_columns):,} of {spec.intermediate_size:,} MLP columns and "
         f"{len(largest.vocab_rows):,} of {spec.vocab_size + held.padded_rows:,} vocabulary rows.",
-        f"That is {weights} of weights where the whole model has {whole} ({parts}).",
+        f"That is {weights} of weights ({parts}); the whole model has {whole}.",
     ]
     if not _is_even(held):
         lines.append(f"Ranks hold {_q_heads(held)} query heads: the busiest makes the others wait.")

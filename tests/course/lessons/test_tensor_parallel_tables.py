@@ -1,20 +1,28 @@
 """The tables of lesson 02 say what labkit.plan computes, term by term."""
 
+from collections.abc import Callable
+
 import pytest
 
 from course.labels import quantity
 from course.lessons.tensor_parallel_tables import (
     Link,
+    bytes_and_hops_table,
     holdings_table,
+    placements_table,
     prediction_table,
+    split_steps,
     step_traffic_table,
     trade_off_table,
 )
 from labkit.experiments.decode_time import DecodeTime
+from labkit.experiments.parallel_block import try_block_placements
 from labkit.experiments.provenance import Provenance
+from labkit.plan.collectives import ring_wire_bytes
 from labkit.plan.holdings import holdings
 from labkit.plan.presets import PRESETS
 from labkit.plan.tradeoff import Regime, trade_off
+from labkit.ranks.pool import RankPool
 
 LLAMA = PRESETS["llama-3.1-70b"].spec
 
@@ -44,6 +52,46 @@ def test_a_split_is_shown_with_its_regime():
     [row] = trade_off_table({"no gain": split}, "slow", "fast").rows
     assert row[0] == "no gain"
     assert row[-1] == Regime.NO_LINK_PAYS.value
+
+
+CASES = {
+    "large": (40e-3, 1.0),
+    "middle": (10e-3, 1.0),
+    "small": (3e-3, 1.0),
+    "hardly": (3e-3, 0.05),
+}
+
+
+def regimes(slow: Link, fast: Link) -> list[Regime]:
+    return [split.regime for split in split_steps(LLAMA, CASES, 8, 32, slow, fast).values()]
+
+
+def test_hops_move_the_bounds_between_regimes_and_keep_their_order():
+    slow, fast, none = Regime.SLOW_LINK_PAYS, Regime.ONLY_FAST_LINK_PAYS, Regime.NO_LINK_PAYS
+    without = regimes(Link("slow", 50e9, 0.0), Link("fast", 450e9, 0.0))
+    with_hops = regimes(Link("slow", 50e9, 5e-6), Link("fast", 450e9, 2e-6))
+    assert without == [slow, slow, fast, none]
+    assert with_hops == [slow, fast, none, none]
+
+
+def test_a_split_step_has_the_hops_of_all_its_all_reduces():
+    links = Link("slow", 1e30, 5e-6), Link("fast", 1e30, 2e-6)
+    split = split_steps(LLAMA, {"large": (40e-3, 1.0)}, 8, 32, *links)["large"]
+    assert split.collective_seconds == pytest.approx(160 * 14 * 5e-6)
+    assert split.fast_collective_seconds == pytest.approx(160 * 14 * 2e-6)
+
+
+def test_bytes_overtake_hops_in_large_batches():
+    rows = bytes_and_hops_table(LLAMA, (1, 64, 4096), 8, Link("fast", 450e9, 2e-6)).rows
+    assert [row[4] for row in rows] == ["hops", "hops", "bytes"]
+    assert {row[3] for row in rows} == {quantity(14 * 2e-6, "s")}
+
+
+def test_placements_name_the_sizes_that_their_bytes_follow_from(pool: Callable[[int], RankPool]):
+    """An all-reduce of 4 x 24 numbers of 8 bytes, as a ring over 2 ranks."""
+    table = placements_table(pool(2).run(try_block_placements)[0])
+    assert "4 tokens, 24 wide outside and 96 inside, 8 bytes" in table.caption
+    assert table.rows[0][3] == ring_wire_bytes(4 * 24 * 8, 2)
 
 
 def decode_time(ranks: int, seconds: float) -> DecodeTime:
