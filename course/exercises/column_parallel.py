@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from course.exercises.tensor_cases import (
     Returns,
-    all_have_shape,
+    all_returned,
     count,
     mistakes,
     normal,
@@ -77,23 +77,25 @@ def _returned(ranks: int, x: Tensor, weight: Tensor, bias: Tensor) -> Iterator[t
 
 
 def _shown(
-    ranks: int, x: Tensor, weight: Tensor
+    ranks: int, x: Tensor, weight: Tensor, bias: Tensor
 ) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
     if ranks == 1:
         return
-    whole = (*x.shape[:-1], len(weight))
+    right = on_every_rank(F.linear(x, weight, bias))
     slice_of_weight = (len(weight) // ranks, weight.shape[1])
     yield (
         "summed-not-gathered",
-        lambda outcome: all_have_shape(outcome, whole) and count(outcome, "all_reduce") > 0,
+        lambda outcome: all_returned(outcome, right) and count(outcome, "all_reduce") > 0,
     )
     yield (
         "computes-everything",
-        lambda outcome: all_have_shape(outcome, whole) and count(outcome) == 0,
+        lambda outcome: all_returned(outcome, right) and count(outcome) == 0,
     )
     yield (
         "gathers-the-weight",
-        lambda outcome: slice_of_weight in passed_shapes(outcome, "all_gather"),
+        lambda outcome: (
+            all_returned(outcome, right) and slice_of_weight in passed_shapes(outcome, "all_gather")
+        ),
     )
 
 
@@ -111,7 +113,9 @@ def _case(seed: int, ranks: int, batch: tuple[int, ...], inputs: int, outputs: i
         ranks=ranks,
         arguments=arguments,
         expected=on_every_rank(F.linear(x, weight, bias)),
-        mistakes=mistakes(MESSAGES, _returned(ranks, x, weight, bias), _shown(ranks, x, weight)),
+        mistakes=mistakes(
+            MESSAGES, _returned(ranks, x, weight, bias), _shown(ranks, x, weight, bias)
+        ),
         collectives={"all_gather": 1} if ranks > 1 else None,
     )
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from course.exercises.tensor_cases import (
     Returns,
-    all_have_shape,
+    all_returned,
     count,
     held_by,
     mistakes,
@@ -166,26 +166,34 @@ def _summed_again(ranks: int, right: Tensor) -> Iterator[tuple[str, Callable[[Ou
         yield "summed-again", reduced_to([ranks * right])
 
 
-def _shown(ranks: int, x: Tensor) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
-    if ranks == 1:
+def _shown(
+    x: Tensor, held: list[Weights], whole: Weights
+) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    """What went another way than it should; `held` are the matrices of every rank."""
+    if len(held) == 1:
         return
+    gate, up, _ = whole
+    right = on_every_rank(_block(x, whole))
+    hidden = F.silu(F.linear(x, gate)) * F.linear(x, up)
     yield (
         "gathered-partial-sums",
-        lambda outcome: passed_sizes(outcome, "all_gather") == {x.numel()},
+        lambda outcome: (
+            all_returned(outcome, right) and passed_sizes(outcome, "all_gather") == {x.numel()}
+        ),
     )
     yield "gather-in-the-middle", lambda outcome: count(outcome, "all_gather") > 0
     yield "reduce-after-each-linear", lambda outcome: count(outcome, "all_reduce") > 1
     yield (
         "reduce-in-the-middle",
         lambda outcome: (
-            all_have_shape(outcome, x.shape)
+            all_returned(outcome, right, lambda r: F.linear(hidden, held[r][2]))
             and count(outcome, "all_reduce") == 1
             and max(passed_sizes(outcome, "all_reduce")) > x.numel()
         ),
     )
     yield (
         "computes-everything",
-        lambda outcome: all_have_shape(outcome, x.shape) and count(outcome) == 0,
+        lambda outcome: count(outcome) == 0 and all_returned(outcome, lambda r: _block(x, held[r])),
     )
 
 
@@ -220,6 +228,7 @@ def _case(
         return dict(zip(("x", "gate", "up", "down"), (whole()[0], *held(rank)), strict=True))
 
     x, gate, up, down = whole()
+    everywhere = [held(rank) for rank in range(ranks)]
     name = f"{ranks} rank{'s' * (ranks > 1)}, x {list(x.shape)}, {intermediate_size} columns"
     return Case(
         name=name + ", garbage outside the own block" * own_block_only,
@@ -228,9 +237,7 @@ def _case(
         expected=on_every_rank(_block(x, (gate, up, down))),
         mistakes=(
             *mistakes(MESSAGES, (), _summed_again(ranks, _block(x, (gate, up, down)))),
-            *mistakes(
-                MESSAGES, _returned(x, [held(rank) for rank in range(ranks)]), _shown(ranks, x)
-            ),
+            *mistakes(MESSAGES, _returned(x, everywhere), _shown(x, everywhere, (gate, up, down))),
         ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )

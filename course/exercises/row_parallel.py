@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch.nn import functional as F
 
 from course.exercises.tensor_cases import (
     Returns,
-    all_have_shape,
+    all_returned,
     count,
     held_by,
     mistakes,
@@ -132,24 +131,38 @@ def _summed_again(
         yield "summed-again", reduced_to(summed)
 
 
-def _shown(ranks: int, whole: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
-    """`whole`: the shape of the output."""
+def _shown(
+    x: Tensor, held: list[Tensor], weight: Tensor, bias: Tensor
+) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
+    """What went another way than it should; `held` is the weight as each rank has it."""
+    ranks = len(held)
     if ranks == 1:
         return
+    right = F.linear(x, weight, bias)
+    gathered = [on_every_rank(right)]
+    if len(bias) % ranks == 0:
+        rows = slices(len(bias), ranks)
+        parts = [F.linear(x, w[mine], bias[mine]) for w, mine in zip(held, rows, strict=True)]
+        gathered.append(on_every_rank(torch.cat(parts, dim=-1)))
     yield (
         "gathered-partial-sums",
         lambda outcome: (
-            all_have_shape(outcome, whole)
-            and passed_sizes(outcome, "all_gather") == {math.prod(whole)}
+            all_returned(outcome, gathered[0])
+            and passed_sizes(outcome, "all_gather") == {right.numel()}
         ),
     )
     yield (
         "gathered-columns",
-        lambda outcome: all_have_shape(outcome, whole) and count(outcome, "all_gather") > 0,
+        lambda outcome: all_returned(outcome, *gathered) and count(outcome, "all_gather") > 0,
     )
     yield (
         "computes-everything",
-        lambda outcome: all_have_shape(outcome, whole) and count(outcome) == 0,
+        lambda outcome: (
+            count(outcome) == 0
+            and all_returned(
+                outcome, lambda r: F.linear(x, held[r], bias), lambda r: F.linear(x, held[r])
+            )
+        ),
     )
 
 
@@ -181,7 +194,7 @@ def _case(
         expected=on_every_rank(F.linear(x, weight, bias)),
         mistakes=(
             *mistakes(MESSAGES, (), _summed_again(ranks, F.linear(x, weight), bias)),
-            *mistakes(MESSAGES, _returned(x, held, bias), _shown(ranks, (*batch, outputs))),
+            *mistakes(MESSAGES, _returned(x, held, bias), _shown(x, held, weight, bias)),
         ),
         collectives={"all_reduce": 1} if ranks > 1 else None,
     )

@@ -67,6 +67,15 @@ def all_have_shape(outcome: Outcome, shape: Iterable[int]) -> bool:
     )
 
 
+def all_returned(outcome: Outcome, *made: Returns) -> bool:
+    """Whether every rank returned what one of `made` gives it, up to rounding."""
+    ranks = range(len(outcome.returned))
+    return bool(ranks) and any(
+        all(difference(plain(value(r)), outcome.returned[r], 1e-9) is None for r in ranks)
+        for value in made
+    )
+
+
 def count(outcome: Outcome, op: str | None = None) -> int:
     """How many operations called `op` (None: of any kind) the ranks made, the most of any rank."""
     return max((trace.count(op) for trace in outcome.traces), default=0)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from course.exercises.outcome_signs import right_on_one_rank_only, sends_its_logits
+from course.exercises.tensor_cases import all_returned, count
 from course.grading.exercise import Case, Exercise, Mistake
 
 Change = Callable[[Tensor, int], None]
@@ -72,6 +73,16 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         _require_several(ranks)
         return padded[:, rank * width : (rank + 1) * width].argmax(dim=1) + rank * width
 
+    def local_column(rank: int) -> Tensor:
+        return local_winner(rank) - rank * width
+
+    def local_padded_column(rank: int) -> Tensor:
+        return local_padded_winner(rank) - rank * width
+
+    column_alone = (
+        "Each rank returns the column of its own best logit: a column number instead of a token "
+        "id, and nobody compared the ranks' best logits."
+    )
     no_exchange = (
         "Each rank returns the best of the ids it holds itself, and another rank's larger "
         "logit changes nothing."
@@ -86,6 +97,13 @@ def _mistakes(logits: Tensor, padded: Tensor, num_real: list[int]) -> tuple[Mist
         ),
         Mistake("own-best-only", no_exchange, returns=local_winner),
         Mistake("own-best-only", no_exchange, returns=local_padded_winner),
+        Mistake(
+            "own-column",
+            column_alone,
+            shows=lambda outcome: (
+                count(outcome) == 0 and all_returned(outcome, local_column, local_padded_column)
+            ),
+        ),
         Mistake(
             "padding-wins",
             "A padding column won. It holds 0, and where all real logits are negative 0 is the "

@@ -116,7 +116,9 @@ class _Batch:
 
     def grades(self) -> Grades:
         """What there is by now. What was not graded says why."""
-        finished = self.num_done == len(self.submissions)
+        finished = self.num_done == len(self.submissions) and not any(
+            row.reason == STOPPED for one in self.results for row in one.rows
+        )
         stopped = self.workshop.stop.is_set() and not finished
         kept = [one for one in self.results if one.rows]  # none: of a chapter not asked for
         if stopped:
@@ -149,14 +151,20 @@ def _not_handed_in(
     submissions: list[Submission],
     settings: Settings,
 ) -> Iterator[Row]:
-    """Rows of students without a notebook, and of chapters asked for that a student lacks."""
+    """Rows of the expected chapters that a student lacks, so that all have the same exercises.
+
+    Expected are those asked for, or else those that anybody handed in; where there is none, a
+    student without a notebook has a row without a chapter.
+    """
     have = {(result.student, result.chapter) for result in results}
     anything = {submission.student for submission in submissions}
+    found = {result.chapter for result in results if result.student}
+    expected = settings.chapters or tuple(name for name in exercises.CHAPTERS if name in found)
     for student in students:
-        if student not in anything and not settings.chapters:
+        if student not in anything and not expected:
             told = "the student's folder holds no notebook"
             yield Row(student, "", "", 0.0, 0.0, "not-handed-in", told)
-        for chapter in settings.chapters:
+        for chapter in expected:
             if (student, chapter) not in have:
                 told = f"no notebook of {chapter} was handed in"
                 for name in exercises.CHAPTERS[chapter]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 
 from course.grading.collection import NOT_RUN, Collection, cell_name
 from course.grading.submission import Notebook
+
+_SET_UP = re.compile(r"NameError: name '(torch|check)' is not defined")
 
 
 def why_missing(notebook: Notebook, collection: Collection, name: str) -> str:
@@ -21,24 +24,31 @@ def why_missing(notebook: Notebook, collection: Collection, name: str) -> str:
     return f"`{name}` is not there once all cells have run, though {last} names it"
 
 
-def remarks(
-    notebook: Notebook, collection: Collection, names: Sequence[str], name: str
-) -> list[str]:
+def remarks(notebook: Notebook, collection: Collection, name: str) -> list[str]:
     """What to tell beside the verdicts on `name`, in sentences.
 
-    Which of several definitions counts, and what befell the cells from its definition up to the
-    next one of `names`; what stands before all of them goes with the first.
+    Which of several definitions counts, and what befell the cells that define it. What befell
+    others is no matter of this exercise: see `notes_told`.
     """
-    definers = {cell: own for own in names for cell in notebook.cells_defining(own)}
-    owner = definers[min(definers)] if definers else None
-    own_cells: list[int] = []
-    for cell in range(len(notebook.cells)):
-        owner = definers.get(cell, owner)
-        if owner == name:
-            own_cells.append(cell)
     return [
         *_which_counts(notebook, collection, name),
-        *troubles_told(notebook, collection, own_cells),
+        *troubles_told(notebook, collection, notebook.cells_defining(name)),
+    ]
+
+
+def notes_told(notebook: Notebook, collection: Collection) -> list[str]:
+    """A sentence for each cell in trouble; what a missing first cell causes, once for all."""
+    unnamed = [cell for cell, told in collection.troubles.items() if _SET_UP.search(told)]
+    others = [cell for cell in range(len(notebook.cells)) if cell not in unnamed]
+    told = troubles_told(notebook, collection, others)
+    if not unnamed:
+        return told
+    cells = ", ".join(str(cell + 1) for cell in sorted(unnamed))
+    plural = "s" if len(unnamed) > 1 else ""
+    return [
+        f"The cell that imports torch and check is missing or was not run, so code cell{plural} "
+        f"{cells} raised NameError",
+        *told,
     ]
 
 

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from course.grading.exercise import Exercise
 from course.grading.judge import BUDGET, Verdict
@@ -44,6 +45,7 @@ class Checker:
         self._hidden = hidden
         self._seed = seed
         self._sandbox: Sandbox | None = None
+        self._folder: Path | None = None
         self._channel: socket.socket | None = None
         self.peak = 0
 
@@ -94,7 +96,9 @@ class Checker:
             self.peak = max(self.peak, self._sandbox.peak)
         if self._channel is not None:
             self._channel.close()
-        self._sandbox = self._channel = None
+        if self._folder is not None:
+            self._workshop.remove_folder(self._folder)
+        self._sandbox = self._channel = self._folder = None
 
     def __enter__(self) -> Checker:
         return self
@@ -106,11 +110,12 @@ class Checker:
         if self._sandbox is None or self._channel is None:
             self._channel, theirs = socket.socketpair()
             with theirs:
+                self._folder = self._workshop.new_folder()
                 command = ["-P", "-m", "course.grading.checker", str(theirs.fileno())]
                 self._sandbox = Sandbox(
                     self._workshop,
                     command,
-                    self._workshop.new_folder(),
+                    self._folder,
                     self._memory,
                     spares_root=True,
                     keeps_errors=True,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course.grading.cell_definitions import imports_and_definitions
-from course.grading.cell_remarks import troubles_told
+from course.grading.cell_remarks import notes_told
 from course.grading.collection import NOT_RUN, Collection
 from course.grading.handover import Taken
 from course.grading.kernel_session import CellEnd, KernelSession, KernelStartError
@@ -63,7 +63,7 @@ def collect(
             break
         if number == MOST_KERNELS - 1:
             collector.give_up_after(MOST_KERNELS)
-    collection.notes += troubles_told(notebook, collection, range(len(notebook.cells)))
+    collection.notes += notes_told(notebook, collection)
     return collection
 
 

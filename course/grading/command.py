@@ -10,6 +10,7 @@ import argparse
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from labkit.cli import Command, seconds_argument
 if TYPE_CHECKING:
     from course.grading.batch import Progress
     from course.grading.notebook_grader import Settings
-    from course.grading.results import Grades
+    from course.grading.results import Grades, Row
 
 _SEEDS = 10**9
 
@@ -32,7 +33,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--gradescope",
         type=Path,
         metavar="FILE",
-        help="write Gradescope's results.json; of several students, FILE.<student> beside it",
+        help="write Gradescope's results.json; of several students, results.<student>.json each",
     )
     add("--chapter", action="append", metavar="NAME", help="grade this one only; may be repeated")
     add("--jobs", type=_count, metavar="N", help="notebooks at a time (one for each core)")
@@ -97,6 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from course.exercises import CHAPTERS
     from course.grading import grade_files
     from course.grading.batch import grade
+    from course.grading.gradescope import not_judged
     from course.grading.notebook_grader import Settings
     from labkit.experiments.provenance import Provenance
 
@@ -136,6 +138,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
     grades = grade(arguments.submissions, settings, on_result)
     written = write(grades)
+    if not grades.finished and any(files):
+        names = ", ".join(str(grade_files.partial_path(file).name) for file in files if file)
+        print(f"Not complete: what there is went to {names}; other files stay", file=sys.stderr)
+    if arguments.gradescope and (left_out := not_judged(grades)):
+        told = f"No Gradescope file for {', '.join(left_out)}: not all of it was graded"
+        print(told, file=sys.stderr)
     if not any(files):
         print(grade_files.csv_text(grades), end="")
     if len(written) > 1:
@@ -143,21 +151,35 @@ def _run(arguments: argparse.Namespace) -> int:
     print(_summary(grades, settings), file=sys.stderr)
     if grades.trouble:
         return 1
-    return 130 if grades.stopped else 1 if grades.num_not_graded else 0
+    if grades.stopped:
+        return 130
+    if grades.has_nothing_graded:
+        told = "nothing could be graded: no notebook of a chapter was handed in that can be read"
+        print(f"labkit: {told}; each row says why", file=sys.stderr)
+        return 2
+    return 1 if grades.num_not_graded else 0
 
 
 def _print_result(progress: Progress) -> None:
     result = progress.result
-    earned = sum(row.points for row in result.rows)
-    most = sum(row.max_points for row in result.rows)
     print(
-        f"[{progress.done}/{progress.total}] {result.student}/{result.file}: {earned:g} of "
-        f"{most:g} points, {result.seconds:.0f} s",
+        f"[{progress.done}/{progress.total}] {result.student}/{result.file}: "
+        f"{_points(result.rows)}, {result.seconds:.0f} s",
         file=sys.stderr,
         flush=True,
     )
     for note in result.notes:
         print(f"    {note}", file=sys.stderr, flush=True)
+
+
+def _points(rows: Sequence[Row]) -> str:
+    graded = [(row.points, row.max_points) for row in rows if row.points is not None]
+    if rows and not graded:
+        return "not graded"
+    earned, most = sum(points for points, _ in graded), sum(most for _, most in graded)
+    left = len(rows) - len(graded)
+    more = f", {left} exercise{'s' if left > 1 else ''} not graded" if left else ""
+    return f"{earned:g} of {most:g} points{more}"
 
 
 def _summary(grades: Grades, settings: Settings) -> str:

@@ -129,7 +129,7 @@ def _compare_sequences(
     if len(a) != len(b):
         items = "item" if len(b) == 1 else "items"
         return Difference(
-            "wrong-shape",
+            "wrong-length",
             f"{where} has {len(b)} {items}, which is {'fewer' if len(b) < len(a) else 'more'} "
             f"than it must have",
         )

@@ -38,6 +38,12 @@ def diagnose(case: Case, outcome: Outcome, tolerance: float) -> Diagnosis | None
         return Diagnosis(*failure)
     wrong = {} if failure else _differences(case, outcome, tolerance)
     where = failure[1] if failure else _where(wrong, case, outcome)
+    if (
+        not failure
+        and not wrong
+        and (missed := _wrong_collectives(case, outcome, values_are_right=True))
+    ):
+        where = missed.message
     for mistake in case.mistakes:
         if _applies(mistake, outcome, bool(wrong), tolerance):
             return Diagnosis(mistake.key, "\n".join(filter(None, [mistake.message, where])))
@@ -80,7 +86,7 @@ def _general(
     """What is visible, the most telling first; the rest follows in the message."""
     key = next(iter(wrong.values())).key if wrong else ""
     result = Diagnosis(key, where) if wrong else None
-    collectives = _wrong_collectives(case, outcome)
+    collectives = _wrong_collectives(case, outcome, values_are_right=not wrong)
     changed = None if case.may_change_inputs else _changed_input(outcome, case)
     in_order = [collectives, result, changed]
     if key in _OTHER_TYPES:
@@ -91,24 +97,24 @@ def _general(
     return Diagnosis(found[0].key, "\n".join(diagnosis.message for diagnosis in found))
 
 
-def _wrong_collectives(case: Case, outcome: Outcome) -> Diagnosis | None:
+def _wrong_collectives(case: Case, outcome: Outcome, *, values_are_right: bool) -> Diagnosis | None:
     if case.collectives is None:
         return None
+    right = "the values are right, but " if values_are_right else ""
     for rank, trace in enumerate(outcome.traces):
         counts = trace.count_by_op()
         for op, times in counts.items():
             if op not in case.collectives:
-                return Diagnosis(
-                    "forbidden-collective",
-                    f"rank {rank} called {op} {_times(times)}, and this exercise does without it",
-                )
+                told = f"called {op} {_times(times)}, and this exercise does without it"
+                return Diagnosis("forbidden-collective", f"{right}rank {rank} {told}")
         for op, wanted in case.collectives.items():
             given = counts.get(op, 0)
             if given != wanted:
                 key = "missing-collective" if given < wanted else "extra-collective"
                 told = f"called {op} {_times(given)}" if given else f"never called {op}"
                 needs = f"exactly {_times(wanted)}" if wanted else "never"
-                return Diagnosis(key, f"rank {rank} {told}, and each rank must call it {needs}")
+                text = f"{right}rank {rank} {told}, and each rank must call it {needs}"
+                return Diagnosis(key, text)
     return None
 
 

@@ -38,12 +38,24 @@ def explain_failure(error: RankError, is_plain: bool) -> tuple[str, str]:
                 "not-written",
                 "not written yet: the stub's `raise NotImplementedError()` is reached",
             )
-        return "raised", _with_place(headline, raised.place)
+        return "raised", _with_place(headline + _hint(raised), raised.place)
     if is_own and culprit.state == "raised":
         return "raised", _with_place(headline, _stack(culprit))
     if " printed more than " in summary:
         return "hangs", f"{summary}: it prints without end"
     return "collectives-mismatch", _with_place(summary, _stack(culprit))
+
+
+def _hint(raised: StudentError) -> str:
+    """What to do, for errors whose text does not say it."""
+    if raised.type_name == "EOFError" and "reading a line" in raised.text:
+        return (
+            ". It asked for input, and nobody can type on a rank: all that the function needs "
+            "comes in its arguments"
+        )
+    if raised.type_name == "NameError" and "'torch'" in raised.text:
+        return ". The cell that imports torch is missing or was not run"
+    return ""
 
 
 def _headline(report: RankReport, is_plain: bool) -> str:

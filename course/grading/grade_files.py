@@ -1,6 +1,7 @@
 """Grades as files: CSV, JSON, and Gradescope's results.json. Each appears whole or not at all.
 
-They may be written again and again while grading goes on; what did not change is left alone.
+They may be written again and again while grading goes on: until it is complete each is called
+`<file>.partial`, and what an earlier, complete run wrote stays.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from course.grading.gradescope import documents
+from course.grading.gradescope import documents, students
 from course.grading.results import Grades
 
-COLUMNS = ("student", "chapter", "exercise", "points", "max_points", "status", "reason")
+COLUMNS = ("student", "chapter", "exercise", "points", "max_points", "status", "reason", "notes")
 
 
 def check_writable(path: Path) -> None:
@@ -34,7 +35,7 @@ def check_writable(path: Path) -> None:
 
 def write_csv(path: Path, grades: Grades) -> None:
     """One line per exercise, with the columns of COLUMNS."""
-    _write(path, csv_text(grades))
+    _write(path, csv_text(grades), grades.finished)
 
 
 def csv_text(grades: Grades) -> str:
@@ -60,28 +61,44 @@ def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> None:
         "rows": [{name: getattr(row, name) for name in COLUMNS} for row in grades.rows],
         "notebooks": [asdict(notebook) for notebook in grades.notebooks],
     }
-    _write(path, json.dumps(document, indent=1) + "\n")
+    _write(path, json.dumps(document, indent=1) + "\n", grades.finished)
 
 
 def write_gradescope(path: Path, grades: Grades) -> list[Path]:
     """Gradescope's document of one student at `path`; of several, each beside it.
 
     Several are called `<stem>.<student><suffix>`, since Gradescope takes one student at a time.
-    Returns the files written.
+    Students with something that was not graded get none. Returns the files written.
     """
-    found = documents(grades)
-    single = len(found) == 1
-    paths = {
-        student: path if single else path.with_name(f"{path.stem}.{student}{path.suffix}")
-        for student in found
-    }
-    for student, document in found.items():
-        _write(paths[student], json.dumps(document, indent=1) + "\n")
-    return list(paths.values())
+    found, everybody = documents(grades), students(grades)
+    written: list[Path] = []
+    for student in everybody:
+        name = f"{path.stem}.{student}{path.suffix}"
+        own = path if len(everybody) == 1 else path.with_name(name)
+        if student in found:
+            text = json.dumps(found[student], indent=1) + "\n"
+            written.append(_write(own, text, grades.finished))
+        elif grades.finished:
+            partial_path(own).unlink(missing_ok=True)
+    return written
 
 
-def _write(path: Path, text: str) -> None:
-    """Write to a file beside `path` and put it in its place."""
+def partial_path(path: Path) -> Path:
+    """Where a file is while its run is not complete."""
+    return path.with_name(f"{path.name}.partial")
+
+
+def _write(path: Path, text: str, is_complete: bool) -> Path:
+    """Write to a file beside `path`, or its partial one, and put it in its place; which it was."""
+    if is_complete:
+        _replace(path, text)
+        partial_path(path).unlink(missing_ok=True)
+        return path
+    _replace(partial_path(path), text)
+    return partial_path(path)
+
+
+def _replace(path: Path, text: str) -> None:
     content = text.encode("utf-8", "backslashreplace")
     with contextlib.suppress(OSError):
         if path.read_bytes() == content:

@@ -15,10 +15,25 @@ from course.grading.judge import Verdict
 from course.grading.results import Grades, Row
 
 
+def students(grades: Grades) -> list[str]:
+    """All of them, in order."""
+    return list(dict.fromkeys(row.student for row in grades.rows if row.student))
+
+
+def not_judged(grades: Grades) -> list[str]:
+    """The students with something that was not graded, who get no document: it would be 0."""
+    found = {row.student for row in grades.rows if row.status == "not-graded"}
+    for notebook in grades.notebooks:
+        if any(row.status == "not-graded" for row in notebook.rows):
+            found.add(notebook.student)
+    return [student for student in students(grades) if student in found]
+
+
 def documents(grades: Grades) -> dict[str, dict[str, Any]]:
-    """Student -> that student's document."""
-    students = dict.fromkeys(row.student for row in grades.rows if row.student)
-    return {student: _document(grades, student) for student in students}
+    """Student -> that student's document; none for those of `not_judged`."""
+    left_out = not_judged(grades)
+    chosen = [student for student in students(grades) if student not in left_out]
+    return {student: _document(grades, student) for student in chosen}
 
 
 def _document(grades: Grades, student: str) -> dict[str, Any]:
@@ -41,6 +56,7 @@ def _tests(row: Row) -> list[dict[str, Any]]:
     name = f"{row.chapter}: {title}" if row.chapter else title
     shown = [verdict for verdict in row.verdicts if not verdict.hidden]
     hidden = [verdict for verdict in row.verdicts if verdict.hidden]
+    assert row.points is not None
     if not hidden:
         passed = row.status == "passed"
         output = _output(shown) or row.reason
@@ -81,6 +97,7 @@ def _output(verdicts: Sequence[Verdict]) -> str:
     """One line for each case, and what was wrong."""
     lines: list[str] = []
     for verdict in verdicts:
-        lines.append(f"{'passed' if verdict.passed else 'FAILED'}: {verdict.case}")
+        state = "passed" if verdict.passed else "not tried" if verdict.is_untried else "FAILED"
+        lines.append(f"{state}: {verdict.case}")
         lines += [f"    {line}" for line in verdict.message.splitlines()]
     return "\n".join(lines)

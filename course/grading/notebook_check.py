@@ -37,19 +37,27 @@ class CheckStopped(KeyboardInterrupt):
         return [str(self)]
 
 
-def check(name: str, function: Any, hidden: bool = False) -> Report:
+_NOTHING: Any = object()
+
+
+def check(name: str, function: Any = _NOTHING, hidden: bool = False) -> Report:
     """Run `function` on the cases of exercise `name`; a report that a notebook cell displays.
 
     Args:
         hidden: the hidden cases too.
 
     Raises:
-        CheckError: there is no such exercise.
+        CheckError: there is no such exercise, or `function` is missing.
         CheckFailed: a case failed, and nbgrader is running the notebook.
         CheckStopped: the user interrupted it; its ranks are gone.
     """
     __tracebackhide__ = True
     exercise = _find(name)
+    if function is _NOTHING:
+        raise CheckError(
+            f"check({name!r}) was not given your function; want "
+            f"check({name!r}, {exercise.function})"
+        )
     if os.environ.get(GRADING) == "1":
         _record(exercise, function)
         return Report(name, exercise.title, (), 0.0, exercise.points, note="graded later")

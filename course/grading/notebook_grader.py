@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course import exercises
 from course.grading.cell_remarks import remarks, why_missing
@@ -166,8 +166,7 @@ class _Grader:
         if judged.trouble:
             status: Status = "not-graded" if judged.is_ours else "failed"
             return unjudged_row(student, exercise, status, judged.trouble)
-        names = [exercise.function for exercise in self.exercises]
-        told = remarks(notebook, self.collection, names, exercise.function)
+        told = remarks(notebook, self.collection, exercise.function)
         return judged_row(student, exercise, judged.verdicts, told)
 
     def fill(self, reason: str) -> None:
@@ -181,16 +180,19 @@ class _Grader:
                 self.rows[exercise.name] = unjudged_row(student, exercise, status, reason)
         if self.is_asked_for and not self.exercises and not self.rows:
             told = one_line(reason)
-            self.rows[""] = Row(student, self.chapter, "", 0.0, 0.0, status, told)
+            points = None if status == "not-graded" else 0.0
+            self.rows[""] = Row(student, self.chapter, "", points, 0.0, status, told)
 
     def result(self, seconds: float) -> NotebookResult:
-        notes = [note for note in (self.submission.note, *self.collection.notes) if note]
+        found = [note for note in (self.submission.note, *self.collection.notes) if note]
+        notes = tuple(one_line(note) for note in found)
+        of_all = one_line("; ".join(notes))
         return NotebookResult(
             student=self.submission.student,
             file=self.submission.name,
             chapter=self.chapter,
-            rows=tuple(self.rows.values()),
-            notes=tuple(one_line(note) for note in notes),
+            rows=tuple(replace(row, notes=of_all) for row in self.rows.values()),
+            notes=notes,
             seconds=round(seconds, 1),
             kernel_peak_bytes=self.collection.peak,
             checker_peak_bytes=self.checker_peak,

@@ -1,4 +1,4 @@
-"""What a check shows under its cell: points, each case, and what to look at, as text and HTML."""
+"""What a check shows under its cell: the cases, and what to look at, as text and HTML."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Report:
         lines = [self._headline()]
         told: dict[str, str] = {}
         for verdict in self.verdicts:
-            lines.append(f"  {_state(verdict)}  {verdict.case}{_tag(verdict)}")
-            lines += [f"      {line}" for line in _message(verdict, told).splitlines()]
+            lines.append(f"  {_state(verdict)}  {verdict.case}")
+            message = _message(verdict, told) + _tag(verdict)
+            lines += [f"      {line}" for line in message.splitlines()]
         lines += [f"  | {line}" for line in self._printed()]
         return "\n".join(lines)
 
@@ -53,11 +54,17 @@ class Report:
         )
 
     def _headline(self) -> str:
-        number = sum(verdict.passed for verdict in self.verdicts)
-        return (
-            f"{self.title}: {self.points:g} of {self.max_points} points, "
-            f"{number} of {len(self.verdicts)} cases passed"
-        )
+        """Points only where the hidden checks took part: without them they are not the grade."""
+        passed = sum(verdict.passed for verdict in self.verdicts)
+        untried = sum(verdict.is_untried for verdict in self.verdicts)
+        with_hidden = any(verdict.hidden for verdict in self.verdicts)
+        kind = "visible and hidden checks" if with_hidden else "visible checks"
+        text = f"{self.title}: {passed} of {len(self.verdicts)} {kind} passed"
+        if untried:
+            text += f", {untried} not tried"
+        if with_hidden:
+            return f"{text}, {self.points:g} of {self.max_points} points"
+        return f"{text}; grading runs more checks, with other seeds and sizes"
 
     def _printed(self) -> list[str]:
         """What was printed in the first case that failed, or else in the first that printed."""
@@ -71,7 +78,7 @@ class Report:
 
 
 def _state(verdict: Verdict) -> str:
-    return "passed" if verdict.passed else "FAILED"
+    return "passed" if verdict.passed else "not tried" if verdict.is_untried else "FAILED"
 
 
 def _tag(verdict: Verdict) -> str:
@@ -90,8 +97,9 @@ def _message(verdict: Verdict, told: dict[str, str]) -> str:
 
 def _row(verdict: Verdict, message: str) -> str:
     cell = '<td style="text-align:left;vertical-align:top;{}">{}</td>'
-    state = cell.format("white-space:nowrap", "passed" if verdict.passed else "<b>FAILED</b>")
-    key = f"<br><code>{html.escape(verdict.key)}</code>" if verdict.key else ""
-    name = cell.format("", html.escape(verdict.case) + key)
-    text = cell.format("white-space:pre-wrap", html.escape(message))
+    told = _state(verdict)
+    state = cell.format("white-space:nowrap", told if verdict.passed else f"<b>{told}</b>")
+    name = cell.format("", html.escape(verdict.case))
+    key = f" <small><code>{html.escape(verdict.key)}</code></small>" if verdict.key else ""
+    text = cell.format("white-space:pre-wrap", html.escape(message) + key)
     return f"<tr>{state}{name}{text}</tr>"

@@ -23,16 +23,18 @@ class Row:
 
     status: "passed" (all points), "partial" (some), "failed" (none), "missing" (no function in the
     notebook), "unreadable" (no notebook), "not-handed-in", "not-graded" (the grader's own trouble,
-    or it was stopped). exercise is "" where the chapter is not known.
+    or it was stopped). exercise is "" where the chapter is not known. points: None where it was not
+    graded. notes: on the notebook as a whole.
     """
 
     student: str
     chapter: str
     exercise: str
-    points: float
+    points: float | None
     max_points: float
     status: Status
     reason: str
+    notes: str = ""
     verdicts: tuple[Verdict, ...] = ()
 
 
@@ -70,6 +72,12 @@ class Grades:
         """Rows that say nothing about the student's work."""
         return sum(row.status == "not-graded" for row in self.rows)
 
+    @property
+    def has_nothing_graded(self) -> bool:
+        """Whether no row is about a notebook that could be read."""
+        without = ("unreadable", "not-handed-in")
+        return all(row.status in without for row in self.rows)
+
 
 def judged_row(
     student: str, exercise: Exercise, verdicts: tuple[Verdict, ...], remarks: Sequence[str] = ()
@@ -80,14 +88,27 @@ def judged_row(
     status: Status = "passed" if passed else "partial" if earned else "failed"
     reason = one_line("; ".join([_reason(verdicts), *remarks]))
     return Row(
-        student, exercise.chapter, exercise.name, earned, exercise.points, status, reason, verdicts
+        student,
+        exercise.chapter,
+        exercise.name,
+        earned,
+        exercise.points,
+        status,
+        reason,
+        verdicts=verdicts,
     )
 
 
 def unjudged_row(student: str, exercise: Exercise, status: Status, reason: str) -> Row:
-    """The row of an exercise without verdicts: no points."""
+    """The row of an exercise without verdicts: 0 points, or none said where it was not graded."""
     return Row(
-        student, exercise.chapter, exercise.name, 0.0, exercise.points, status, one_line(reason)
+        student,
+        exercise.chapter,
+        exercise.name,
+        None if status == "not-graded" else 0.0,
+        exercise.points,
+        status,
+        one_line(reason),
     )
 
 
@@ -108,7 +129,7 @@ def counting_rows(notebooks: Iterable[NotebookResult]) -> tuple[Row, ...]:
 
 def _better(group: Sequence[tuple[Row, str]]) -> Row:
     """The row with most points, the first of equals; one that was not judged gives way."""
-    best, file = max(group, key=lambda one: (one[0].points, one[0].status != "not-graded"))
+    best, file = max(group, key=lambda one: -1.0 if one[0].points is None else one[0].points)
     if len(group) == 1:
         return best
     files = " and ".join(file for _, file in group)
@@ -131,14 +152,23 @@ def _reason(verdicts: Sequence[Verdict]) -> str:
     shown = [verdict for verdict in verdicts if not verdict.hidden]
     hidden = [verdict for verdict in verdicts if verdict.hidden]
     failed = [verdict for verdict in shown if not verdict.passed]
-    hidden_failed = sum(not verdict.passed for verdict in hidden)
-    of_hidden = f"{hidden_failed} of {len(hidden)} hidden checks (other seeds and sizes)"
-    if not failed and not hidden_failed:
+    of_hidden = f"{_failed(hidden)} hidden checks (other seeds and sizes){_untried(hidden)}"
+    if all(verdict.passed for verdict in verdicts):
         return f"passed all {len(verdicts)} checks"
     if not failed:
-        return f"passed the {len(shown)} checks of the notebook; failed {of_hidden}"
+        return f"passed the {len(shown)} checks of the notebook; {of_hidden}"
     first = failed[0]
     if all(verdict.message == first.message for verdict in verdicts):
         return first.message
-    told = f"failed {len(failed)} of {len(shown)} checks, first `{first.case}`: {first.message}"
-    return f"{told}; failed {of_hidden}" if hidden else told
+    told = f"{_failed(shown)} checks{_untried(shown)}, first `{first.case}`: {first.message}"
+    return f"{told}; {of_hidden}" if hidden else told
+
+
+def _failed(verdicts: Sequence[Verdict]) -> str:
+    number = sum(not verdict.passed and not verdict.is_untried for verdict in verdicts)
+    return f"failed {number} of {len(verdicts)}"
+
+
+def _untried(verdicts: Sequence[Verdict]) -> str:
+    number = sum(verdict.is_untried for verdict in verdicts)
+    return f", {number} not tried" if number else ""

@@ -94,30 +94,37 @@ def test_an_error_while_telling_stops_it_and_loses_nothing(tmp_path, monkeypatch
 def test_files_hold_what_is_done_while_the_rest_is_graded(tmp_path, monkeypatch, capsys):
     root = unreadable(tmp_path / "class", "ada", "bob", "eve")
     files = {name: tmp_path / f"out.{name}" for name in ("csv", "json")}
+    partial = {name: tmp_path / f"out.{name}.partial" for name in files}
+    files["csv"].write_text("an earlier run's")
     seen: list[dict[str, set[str]]] = []
 
     def graded(workshop: Workshop, one: Submission, settings: Settings) -> object:
-        if files["csv"].exists():
-            rows = csv_rows(files["csv"])
+        assert files["csv"].read_text() == "an earlier run's"
+        if partial["csv"].exists():
+            rows = csv_rows(partial["csv"])
             names = dict.fromkeys(row["student"] for row in rows)
             seen.append(
                 {name: {r["status"] for r in rows if r["student"] == name} for name in names}
             )
-            assert json.loads(files["json"].read_text())["finished"] is False
-            assert (tmp_path / "scope.ada.json").exists()
+            assert json.loads(partial["json"].read_text())["finished"] is False
+            assert (tmp_path / "scope.ada.json.partial").exists()
+            assert not (tmp_path / "scope.eve.json.partial").exists(), "not judged yet"
         return grade_notebook(workshop, one, settings)
 
     monkeypatch.setattr(batch, "unjudged_notebook", waiting_as_if_readable)
     monkeypatch.setattr(batch, "grade_notebook", graded)
     options = [text for name, file in files.items() for text in (f"--{name}", str(file))]
     scope = ["--gradescope", str(tmp_path / "scope.json")]
-    assert main(["grade", str(root), *options, *scope, "--jobs", "1"]) == 0, capsys.readouterr()
+    assert main(["grade", str(root), *options, *scope, "--jobs", "1"]) == 2
+    assert "nothing could be graded" in capsys.readouterr().err
     waits, done = {"not-graded"}, {"unreadable"}
     assert seen == [
         {"ada": done, "bob": waits, "eve": waits},
         {"ada": done, "bob": done, "eve": waits},
     ]
     assert json.loads(files["json"].read_text())["finished"] is True
+    assert len(csv_rows(files["csv"])) == 3 * len(NAMES)
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def waiting_as_if_readable(workshop: Workshop, one: Submission, *rest: object) -> object:

@@ -11,7 +11,7 @@ import pytest
 
 from course.grading import collector
 from course.grading.cell_definitions import imports_and_definitions
-from course.grading.cell_remarks import remarks, why_missing
+from course.grading.cell_remarks import notes_told, remarks, why_missing
 from course.grading.collection import Collection, cell_name
 from course.grading.collector import MOST_KERNELS, collect
 from course.grading.function_bytes import load_function
@@ -32,7 +32,6 @@ NOTEBOOK = Notebook(
     ),
     None,
 )
-NAMES = ["f", "g"]
 
 
 def test_a_cell_is_known_by_its_number_and_first_line_of_code():
@@ -42,14 +41,25 @@ def test_a_cell_is_known_by_its_number_and_first_line_of_code():
     assert cell_name(Notebook(("# only a comment",), None), 0) == "code cell 1 (`# only a comment`)"
 
 
-def test_trouble_is_told_with_the_exercise_that_stands_before_it():
-    collection = Collection(troubles={0: "broke", 2: "raised A", 4: "raised B"})
-    assert remarks(NOTEBOOK, collection, NAMES, "g") == ["code cell 5 (`g(1)`) raised B"]
-    assert remarks(NOTEBOOK, collection, NAMES, "f") == [
+def test_an_exercise_is_told_of_its_own_cells_and_the_notebook_of_all():
+    collection = Collection(troubles={0: "broke", 3: "raised A", 4: "raised B"})
+    own = "code cell 4 (`def g(comm): return 2`) raised A"
+    assert remarks(NOTEBOOK, collection, "g") == [own]
+    assert remarks(NOTEBOOK, collection, "f") == []
+    assert notes_told(NOTEBOOK, collection) == [
         "code cell 1 (`import torch`) broke",
-        "code cell 3 (`f(1)`) raised A",
+        own,
+        "code cell 5 (`g(1)`) raised B",
     ]
-    assert remarks(NOTEBOOK, Collection(), NAMES, "g") == []
+
+
+def test_a_missing_set_up_cell_is_told_once():
+    unnamed = "raised NameError: name '{}' is not defined"
+    collection = Collection(troubles={1: unnamed.format("torch"), 4: unnamed.format("check")})
+    assert notes_told(NOTEBOOK, collection) == [
+        "The cell that imports torch and check is missing or was not run, so code cells 2, 5 "
+        "raised NameError"
+    ]
 
 
 def test_a_missing_function_says_which_cell_should_have_defined_it():
@@ -75,9 +85,7 @@ def test_of_several_definitions_the_one_that_counts_is_told(source, is_checked, 
     collection = Collection(functions={"f": Taken(b"f", is_checked=is_checked)})
     if source is not None:
         collection.sources["f"] = source
-    assert remarks(NOTEBOOK, collection, NAMES, "f") == [
-        f"code cells 2 and 6 all define `f`; {told}"
-    ]
+    assert remarks(NOTEBOOK, collection, "f") == [f"code cells 2 and 6 all define `f`; {told}"]
 
 
 def test_a_cell_can_be_told_by_what_it_defines():
@@ -167,9 +175,9 @@ def test_kernels_that_end_cost_no_function_of_a_later_cell(monkeypatch):
     assert ToyKernel.started == MOST_KERNELS + 1
     assert {name: one.packed for name, one in found.functions.items()} == {"f": b"1", "g": b"2"}
     assert found.notes[0].startswith(f"The notebook ended its kernel {MOST_KERNELS} times; after")
-    assert remarks(notebook, found, ["f", "g"], "g") == [
-        "code cell 8 (`x = 1`) did not run, because code cell 5 ended the kernel"
-    ]
+    trouble = "code cell 8 (`x = 1`) did not run, because code cell 5 ended the kernel"
+    assert found.notes[-1] == trouble
+    assert remarks(notebook, found, "g") == []
 
 
 def test_what_was_not_run_says_so_even_when_the_last_kernel_ends(monkeypatch):
@@ -249,7 +257,7 @@ def test_what_check_was_given_counts_and_own_modules_go_along(workshop, tmp_path
         sys.modules.pop("late", None)
     assert [found.functions[name].is_checked for name in names] == [False, True, True]
     assert found.sources == {"all_reduce_by_hand": 8, "global_mean": 2, "find_skipper": 5}
-    assert remarks(notebook, found, names, "global_mean")[0].endswith(
+    assert remarks(notebook, found, "global_mean")[0].endswith(
         "the one that code cell 3 checks counts"
     )
     assert sorted(path.name for path in workshop.folder.iterdir()) == ["packages", "tiny"]

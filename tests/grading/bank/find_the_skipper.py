@@ -171,6 +171,6 @@ WRONG = {
     "last-call-unseen": [zip_ends_with_the_short_list, looks_only_inside_the_short_list],
     "changes-input": [pops_the_lists_empty, sorts_by_length],
     "wrong-type": [gives_a_list, gives_the_rank_only],
-    "wrong-shape": [gives_the_call_too],
+    "wrong-length": [gives_the_call_too],
     "raised": [runs_past_the_short_list, finds_what_nobody_lacks],
 }

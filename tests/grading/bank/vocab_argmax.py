@@ -20,11 +20,21 @@ def gathers_but_keeps_its_own(comm, logits, first_id, num_real):
     return ids
 
 
+def column_of_its_own(comm, logits, first_id, num_real):
+    return _masked(logits, num_real).argmax(dim=1)
+
+
 def padding_takes_part(comm, logits, first_id, num_real):
     value, column = logits.max(dim=1)
     values = comm.all_gather(value[None])
     ids = comm.all_gather(column[None] + first_id)
     return ids.gather(0, values.argmax(dim=0)[None]).squeeze(0)
+
+
+def column_of_its_own_maximum(comm, logits, first_id, num_real):
+    if num_real == 0:
+        return torch.zeros(len(logits), dtype=torch.int64)
+    return logits[:, :num_real].max(dim=1).indices
 
 
 def padding_set_to_zero(comm, logits, first_id, num_real):
@@ -230,6 +240,7 @@ def _pick(comm, value, ids):
 
 WRONG = {
     "own-best-only": [best_of_its_own, loses_the_reduced_maximum, gathers_but_keeps_its_own],
+    "own-column": [column_of_its_own, column_of_its_own_maximum],
     "padding-wins": [padding_takes_part, padding_set_to_zero, padding_only_rank_forgotten],
     "local-index": [column_of_the_winner, forgets_the_offset],
     "own-offset": [adds_its_own_offset, offset_by_rank],

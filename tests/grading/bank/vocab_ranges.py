@@ -180,7 +180,7 @@ WRONG = {
     "counted-from-one": [counts_tokens_from_one, starts_at_one],
     "round-robin": [deals_them_out, modulo_owner],
     "wrong-type": [pairs_of_numbers, lists_of_ids, a_tuple_of_ranges, lengths_only, yields_them],
-    "wrong-shape": [leaves_the_last_rank_out, one_rank_more],
+    "wrong-length": [leaves_the_last_rank_out, one_rank_more],
     "raised": [divides_with_a_slash, insists_on_an_even_cut],
     "returns-nothing": [appends_and_forgets],
 }
