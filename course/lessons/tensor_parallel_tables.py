@@ -18,6 +18,7 @@ from labkit.plan.holdings import Holdings
 from labkit.plan.model import ModelSpec
 from labkit.plan.tradeoff import TradeOff, trade_off
 from labkit.plan.traffic import decode_traffic
+from labkit.ranks.trace import Trace
 
 BYTES = 8
 """Of a number in `labkit.experiments.parallel_block`, which computes in fp64."""
@@ -35,6 +36,19 @@ def placements_table(outcomes: Iterable[Outcome]) -> Table:
         caption=f"A block of {TOKENS} tokens, {HIDDEN} wide outside and {WIDTH} inside, "
         f"{BYTES} bytes a number; for each rank: calls counted ({Label.MEASURED}), bytes sent as "
         f"rings ({Label.MODELLED})",
+    )
+
+
+def collectives_table(trace: Trace, count: int) -> Table:
+    """The first `count` collectives of one rank, with the line of code that each comes from."""
+    rows = [
+        (event.op, event.shape, event.payload_bytes, f"{1e3 * event.seconds:.2f}", event.call_site)
+        for event in trace[:count]
+    ]
+    return Table(
+        ("op", "shape", "payload B", "ms", "line of code"),
+        rows,
+        caption=f"The first collectives of rank {trace.rank} ({Label.MEASURED})",
     )
 
 
@@ -174,7 +188,7 @@ def prediction_table(times: Sequence[DecodeTime]) -> Table:
             quantity(p.collective_seconds, "s"),
             quantity(p.modelled_seconds, "s"),
             quantity(p.measured_seconds, "s"),
-            quantity(p.gap_seconds, "s"),
+            quantity(round(p.gap_seconds, 9), "s"),
         )
         for p in predictions
     ]

@@ -8,6 +8,7 @@ from course.labels import quantity
 from course.lessons.tensor_parallel_tables import (
     Link,
     bytes_and_hops_table,
+    collectives_table,
     holdings_table,
     placements_table,
     prediction_table,
@@ -23,6 +24,7 @@ from labkit.plan.holdings import holdings
 from labkit.plan.presets import PRESETS
 from labkit.plan.tradeoff import Regime, trade_off
 from labkit.ranks.pool import RankPool
+from labkit.ranks.trace import Trace, TraceEvent
 
 LLAMA = PRESETS["llama-3.1-70b"].spec
 
@@ -92,6 +94,25 @@ def test_placements_name_the_sizes_that_their_bytes_follow_from(pool: Callable[[
     table = placements_table(pool(2).run(try_block_placements)[0])
     assert "4 tokens, 24 wide outside and 96 inside, 8 bytes" in table.caption
     assert table.rows[0][3] == ring_wire_bytes(4 * 24 * 8, 2)
+
+
+def test_the_first_collectives_come_with_their_line_of_code():
+    events = [
+        TraceEvent("all_reduce", "world", (2,), "float32", 8, 8, 0.001, f"a.py:{n} f", 1, 0.0)
+        for n in range(3)
+    ]
+    table = collectives_table(Trace(1, events), 2)
+    assert table.rows == [
+        ("all_reduce", (2,), 8, "1.00", "a.py:0 f"),
+        ("all_reduce", (2,), 8, "1.00", "a.py:1 f"),
+    ]
+    assert table.caption == "The first collectives of rank 1 (measured)"
+
+
+def test_rounding_is_no_gap():
+    """0.3 - (0.1 + 0.2) is not zero in floating point."""
+    times = [decode_time(1, 0.1 + 0.2)]
+    assert prediction_table(times).rows[0][-1] == "0 s"
 
 
 def decode_time(ranks: int, seconds: float) -> DecodeTime:
