@@ -110,9 +110,8 @@ def test_the_first_collectives_come_with_their_line_of_code():
 
 
 def test_rounding_is_no_gap():
-    """0.3 - (0.1 + 0.2) is not zero in floating point."""
-    times = [decode_time(1, 0.1 + 0.2)]
-    assert prediction_table(times).rows[0][-1] == "0 s"
+    """Bytes over bytes over 7 ms are not quite 7 ms in floating point."""
+    assert prediction_table([decode_time(1, 0.007)]).rows[0][-1] == "0 s"
 
 
 def decode_time(ranks: int, seconds: float) -> DecodeTime:

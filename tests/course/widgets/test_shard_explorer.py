@@ -42,6 +42,14 @@ def test_buttons_of_a_refused_size_lead_to_legal_sizes(model: str):
         assert not any(reasons_of_layout(model, target, False) for target in targets)
 
 
+def test_nearest_sizes_are_said_on_paper_and_are_buttons_in_the_page():
+    refused = ShardExplorer("llama-3.1-70b", tp=5)
+    assert "Nearest legal: TP 4 and TP 8." in refused.static()[1]
+    shown = view(choice("llama-3.1-70b", 5))
+    assert [jump.text for jump in shown.jumps] == ["Show TP 4", "Show TP 8"]
+    assert not [line for line in shown.sentences if "Nearest" in line]
+
+
 def test_cost_of_a_kv_replica_is_said_in_bytes():
     held = holdings(LLAMA.spec, 16)
     said = " ".join(outcome(LLAMA, 16).sentences)
