@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from course.grading.results import Grades, Row
 
 _SEEDS = 10**9
+_MOST_NAMES = 4
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,31 +124,37 @@ def _run(arguments: argparse.Namespace) -> int:
     provenance = Provenance.here(threads="1 per process", packages=packages)
     about = {"provenance": provenance.as_dict(), "settings": vars(settings)}
 
-    def write(grades: Grades) -> list[Path]:
+    def write(grades: Grades) -> tuple[list[Path], list[Path]]:
+        """All files written, and Gradescope's."""
+        written: list[Path] = []
         if arguments.csv:
-            grade_files.write_csv(arguments.csv, grades)
+            written.append(grade_files.write_csv(arguments.csv, grades))
         if arguments.json:
-            grade_files.write_json(arguments.json, grades, about)
+            written.append(grade_files.write_json(arguments.json, grades, about))
+        of_students: list[Path] = []
         if arguments.gradescope:
-            return grade_files.write_gradescope(arguments.gradescope, grades)
-        return []
+            of_students = grade_files.write_gradescope(arguments.gradescope, grades)
+        return [*written, *of_students], of_students
 
     def on_result(progress: Progress) -> None:
         write(progress.so_far)
         _print_result(progress)
 
     grades = grade(arguments.submissions, settings, on_result)
-    written = write(grades)
-    if not grades.finished and any(files):
-        names = ", ".join(str(grade_files.partial_path(file).name) for file in files if file)
-        print(f"Not complete: what there is went to {names}; other files stay", file=sys.stderr)
+    written, of_students = write(grades)
+    if written and not grades.finished:
+        names = ", ".join(path.name for path in written[:_MOST_NAMES])
+        names += " ..." * (len(written) > _MOST_NAMES)
+        told = f"The run is not complete, so what there is went to {names}"
+        print(f"{told}; files of earlier runs stay as they were", file=sys.stderr)
     if arguments.gradescope and (left_out := not_judged(grades)):
         told = f"No Gradescope file for {', '.join(left_out)}: not all of it was graded"
         print(told, file=sys.stderr)
     if not any(files):
         print(grade_files.csv_text(grades), end="")
-    if len(written) > 1:
-        print(f"Gradescope takes one student at a time: {len(written)} files, {written[0]} ...")
+    if len(of_students) > 1:
+        told = f"{len(of_students)} files, {of_students[0]} ..."
+        print(f"Gradescope takes one student at a time: {told}")
     print(_summary(grades, settings), file=sys.stderr)
     if grades.trouble:
         return 1

@@ -33,9 +33,9 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"the folder {path.parent} cannot be written to")
 
 
-def write_csv(path: Path, grades: Grades) -> None:
-    """One line per exercise, with the columns of COLUMNS."""
-    _write(path, csv_text(grades), grades.finished)
+def write_csv(path: Path, grades: Grades) -> Path:
+    """One line per exercise, with the columns of COLUMNS. Returns the file written."""
+    return _write(path, csv_text(grades), grades.finished)
 
 
 def csv_text(grades: Grades) -> str:
@@ -51,8 +51,11 @@ def csv_text(grades: Grades) -> str:
     return stream.getvalue()
 
 
-def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> None:
-    """Everything: the rows that count, each notebook with every verdict, and `about` the run."""
+def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> Path:
+    """Everything: the rows that count, each notebook with every verdict, and `about` the run.
+
+    Returns the file written.
+    """
     document = {
         **about,
         "seconds": round(grades.seconds, 1),
@@ -61,7 +64,7 @@ def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> None:
         "rows": [{name: getattr(row, name) for name in COLUMNS} for row in grades.rows],
         "notebooks": [asdict(notebook) for notebook in grades.notebooks],
     }
-    _write(path, json.dumps(document, indent=1) + "\n", grades.finished)
+    return _write(path, json.dumps(document, indent=1) + "\n", grades.finished)
 
 
 def write_gradescope(path: Path, grades: Grades) -> list[Path]:

@@ -41,6 +41,11 @@ def wrong(comm: Comm, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def asks(comm: Comm, x: torch.Tensor) -> torch.Tensor:
+    input("x?")
+    return x
+
+
 def test_a_solved_exercise_earns_its_points_each_time_it_is_checked():
     for _ in range(2):
         report = check("total", right)
@@ -74,6 +79,20 @@ def test_hidden_cases_are_checked_on_request():
 def test_a_wrong_name_is_told_with_the_nearest_one():
     with pytest.raises(CheckError, match="did you mean 'column_parallel'"):
         check("colum_parallel", right)
+
+
+def test_a_check_without_the_function_says_what_to_write():
+    with pytest.raises(CheckError, match=r"want check\('row_parallel', row_parallel\)"):
+        check("row_parallel")
+
+
+def test_input_on_a_rank_is_told_in_a_sentence():
+    assert "nobody can type on a rank" in str(check("total", asks))
+
+
+def test_points_are_told_only_with_the_hidden_checks():
+    shown = str(check("total", wrong, hidden=True))
+    assert "0 of 3 visible and hidden checks passed, 0 of 10 points" in shown
 
 
 def test_while_notebooks_are_collected_nothing_is_judged(monkeypatch: pytest.MonkeyPatch):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
+import cloudpickle
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
 from toy_exercise import plain
 
+from course.exercises import load
 from course.grading.case_run import JudgePools
 from course.grading.exercise import Case, Mistake, Outcome
 from course.grading.judge import judge, points
+from labkit.ranks.comm import Comm
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def case_with(*mistakes: Mistake, expected: float = 4.0) -> Case:
@@ -70,3 +80,37 @@ def test_a_changed_list_is_told_how_lists_are_copied(judge_pools: JudgePools):
     assert verdict.key == "changes-input"
     assert "copy.deepcopy" in verdict.message
     assert "all_reduce" not in verdict.message
+
+
+def random_row(comm: Comm, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.randn(*x.shape[:-1], len(weight), dtype=x.dtype)
+
+
+def random_block(comm: Comm, x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return torch.randn(x.shape, dtype=x.dtype)
+
+
+def whole_row(comm: Comm, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.linear(x, weight, bias)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("row_parallel", random_row),
+        ("column_parallel", random_row),
+        ("mlp_block", random_block),
+    ],
+)
+def test_random_values_are_told_no_mechanism(name: str, function: Any, judge_pools: JudgePools):
+    verdicts = [one for one in judge(load(name), function, pools=judge_pools) if not one.passed]
+    assert {one.key for one in verdicts} == {"values-differ", "missing-collective"}
+    assert not any("values are right" in one.message for one in verdicts)
+
+
+def test_right_values_without_the_collective_are_told_so(judge_pools: JudgePools):
+    alone, right, garbage = judge(load("row_parallel"), whole_row, pools=judge_pools)
+    assert alone.passed
+    assert right.key == garbage.key == "computes-everything"
+    assert "the values are right, but rank 0 never called all_reduce" in right.message
+    assert "the values are right" not in garbage.message

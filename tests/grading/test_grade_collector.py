@@ -175,8 +175,10 @@ def test_kernels_that_end_cost_no_function_of_a_later_cell(monkeypatch):
     assert ToyKernel.started == MOST_KERNELS + 1
     assert {name: one.packed for name, one in found.functions.items()} == {"f": b"1", "g": b"2"}
     assert found.notes[0].startswith(f"The notebook ended its kernel {MOST_KERNELS} times; after")
-    trouble = "code cell 8 (`x = 1`) did not run, because code cell 5 ended the kernel"
-    assert found.notes[-1] == trouble
+    assert found.notes[-1] == (
+        "code cell 6 (`import math`) did not run, because code cell 5 ended the kernel; nor did "
+        "1 cell after it"
+    )
     assert remarks(notebook, found, "g") == []
 
 

@@ -75,6 +75,17 @@ def test_credit_is_shared_out_by_weight():
             "(other seeds and sizes)",
         ),
         ((verdict("a", "not written"), verdict("b", "not written")), "failed", "not written"),
+        (
+            (
+                verdict("a", "no end"),
+                verdict("b", "no end either"),
+                verdict("c", "not tried: 2 cases before it did not end"),
+                verdict("d", "not tried: 2 cases before it did not end", hidden=True),
+            ),
+            "failed",
+            "failed 2 of 3 checks, 1 not tried, first `a`: no end; failed 0 of 1 hidden checks "
+            "(other seeds and sizes), 1 not tried",
+        ),
     ],
 )
 def test_reasons_are_sentences_and_keep_hidden_checks_hidden(verdicts, status, reason):
@@ -200,6 +211,22 @@ def test_gradescope_keeps_to_its_documented_fields(tmp_path):
     assert set(test) <= of_a_test
     assert test["status"] in ("passed", "failed")
     assert test["output"] == "no function"
+
+
+def test_what_was_not_graded_is_no_zero_anywhere(tmp_path):
+    rows = (
+        unjudged_row("ada", EXERCISE, "missing", "x"),
+        unjudged_row("bob", EXERCISE, "not-graded", "ranks did not start"),
+        unjudged_row("eve", EXERCISE, "missing", "x"),
+    )
+    grade_files.write_csv(tmp_path / "out.csv", grades(*rows))
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        assert [line["points"] for line in csv.DictReader(stream)] == ["0", "", "0"]
+    grade_files.write_json(tmp_path / "out.json", grades(*rows), {})
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert [row["points"] for row in document["rows"]] == [0, None, 0]
+    written = grade_files.write_gradescope(tmp_path / "results.json", grades(*rows))
+    assert [path.name for path in written] == ["results.ada.json", "results.eve.json"]
 
 
 def test_gradescope_writes_a_file_for_each_of_several_students(tmp_path):
