@@ -2,11 +2,11 @@
 
 import base64
 import html
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from course.figure import WIDTH, new_figure, png_of
 from course.labels import Label, quantity
 from course.palette import HATCHES, INK, SERIES, style
 
@@ -124,16 +124,10 @@ def curves(
 def _drawn(
     title: str, text: Sequence[str], draw: "Callable[[Axes], None]", height: float
 ) -> Picture:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    width = 7.0
     with style():
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(height)
         axes = figure.add_subplot()
         draw(axes)
         axes.set_title(title, color=INK, pad=28 if axes.get_legend() else 10)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-    return Picture(title, "\n".join(text), buffer.getvalue(), width=int(width * 100))
+        png = png_of(figure)
+    return Picture(title, "\n".join(text), png, width=int(WIDTH * 100))

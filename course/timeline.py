@@ -1,9 +1,9 @@
 """A decode step over several ranks, drawn from their traces: compute, waiting, exchange."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from course.figure import new_figure, png_of
 from course.labels import Label, quantity
 from course.palette import BLUE, GREEN, INK, VERMILLION, style
 from course.picture import Picture
@@ -83,16 +83,13 @@ def _part_line(rank: int, spans: Sequence[Span], numbers: range) -> str:
 def _drawn(
     title: str, spans: Sequence[Span], numbers: range, part: str, ranks: Sequence[int]
 ) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     shaded = [span for span in spans if span.number in numbers]
     start = 1e3 * min(span.started for span in shaded)
     stop = 1e3 * max(span.ended for span in shaded)
     with style():
-        figure = Figure(figsize=(WIDTH, 2.2 + 0.9 * len(ranks)), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(2.2 + 0.9 * len(ranks), WIDTH)
         whole, large = figure.subplots(2)
         _draw_rows(whole, spans, ranks)
         whole.set_title(title, color=INK, pad=28)
@@ -109,9 +106,7 @@ def _drawn(
         large.set_xlim(start, stop)
         large.set_title(part, color=INK, fontsize=10, fontweight="normal", pad=16)
         large.set_xlabel(f"milliseconds since the step's first collective ({Label.MEASURED})")
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+        return png_of(figure)
 
 
 def _draw_rows(axes: "Axes", spans: Sequence[Span], ranks: Sequence[int]) -> None:

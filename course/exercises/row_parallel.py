@@ -9,18 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course.exercises.tensor_cases import (
-    Returns,
-    all_returned,
-    count,
-    held_by,
-    mistakes,
-    normal,
-    on_every_rank,
-    passed_sizes,
-    reduced_to,
-    slices,
-)
+from course.exercises.outcome_signs import all_returned, count, passed_sizes, reduced_to
+from course.exercises.tensor_cases import Returns, held_by, mistakes, normal, on_every_rank, slices
 from course.grading.exercise import Case, Exercise, Outcome
 
 MESSAGES = {

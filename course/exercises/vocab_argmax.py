@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from course.exercises.outcome_signs import right_on_one_rank_only, sends_its_logits
-from course.exercises.tensor_cases import all_returned, count
+from course.exercises.outcome_signs import (
+    all_returned,
+    count,
+    right_on_one_rank_only,
+    sends_its_logits,
+)
 from course.grading.exercise import Case, Exercise, Mistake
 
 Change = Callable[[Tensor, int], None]

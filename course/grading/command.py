@@ -7,7 +7,6 @@ that `labkit --help` stays quick.
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -101,6 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from course.grading.batch import grade
     from course.grading.gradescope import not_judged
     from course.grading.notebook_grader import Settings
+    from labkit.doctor.machine import cores
     from labkit.experiments.provenance import Provenance
 
     files = [arguments.csv, arguments.json, arguments.gradescope]
@@ -112,7 +112,7 @@ def _run(arguments: argparse.Namespace) -> int:
             raise LookupError(f"no chapter is called {chapter!r}; there are {', '.join(CHAPTERS)}")
     seed = secrets.randbelow(_SEEDS) if arguments.seed is None else arguments.seed
     settings = Settings(
-        jobs=arguments.jobs or _cores(),
+        jobs=arguments.jobs or cores().whole,
         cell_timeout=arguments.cell_timeout,
         notebook_timeout=arguments.notebook_timeout,
         memory=arguments.memory_limit,
@@ -142,13 +142,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
     grades = grade(arguments.submissions, settings, on_result)
     written, of_students = write(grades)
-    if written and not grades.finished:
+    if written and not grades.may_replace_files:
         names = ", ".join(path.name for path in written[:_MOST_NAMES])
         names += " ..." * (len(written) > _MOST_NAMES)
-        told = f"The run is not complete, so what there is went to {names}"
+        why = "The run is not complete" if not grades.finished else "Nothing could be graded"
+        told = f"{why}, so what there is went to {names}"
         print(f"{told}; files of earlier runs stay as they were", file=sys.stderr)
     if arguments.gradescope and (left_out := not_judged(grades)):
-        told = f"No Gradescope file for {', '.join(left_out)}: not all of it was graded"
+        told = f"No new Gradescope file for {', '.join(left_out)}: not all of it was graded"
         print(told, file=sys.stderr)
     if not any(files):
         print(grade_files.csv_text(grades), end="")
@@ -200,12 +201,6 @@ def _summary(grades: Grades, settings: Settings) -> str:
         f"rows, {judged} exercises judged on ranks{left}.{seed} "
         f"Measured: {grades.seconds:.0f} s with {settings.jobs} at a time"
     )
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 COMMAND = Command("grade submissions: <student>/<chapter>.ipynb", _arguments, _run)

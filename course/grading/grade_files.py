@@ -1,7 +1,7 @@
 """Grades as files: CSV, JSON, and Gradescope's results.json. Each appears whole or not at all.
 
-They may be written again and again while grading goes on: until it is complete each is called
-`<file>.partial`, and what an earlier, complete run wrote stays.
+They may be written again and again while grading goes on: until it is complete, and where
+nothing could be graded, each is called `<file>.partial`, and what an earlier run wrote stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_writable(path: Path) -> None:
 
 def write_csv(path: Path, grades: Grades) -> Path:
     """One line per exercise, with the columns of COLUMNS. Returns the file written."""
-    return _write(path, csv_text(grades), grades.finished)
+    return _write(path, csv_text(grades), grades.may_replace_files)
 
 
 def csv_text(grades: Grades) -> str:
@@ -64,7 +64,7 @@ def write_json(path: Path, grades: Grades, about: Mapping[str, Any]) -> Path:
         "rows": [{name: getattr(row, name) for name in COLUMNS} for row in grades.rows],
         "notebooks": [asdict(notebook) for notebook in grades.notebooks],
     }
-    return _write(path, json.dumps(document, indent=1) + "\n", grades.finished)
+    return _write(path, json.dumps(document, indent=1) + "\n", grades.may_replace_files)
 
 
 def write_gradescope(path: Path, grades: Grades) -> list[Path]:
@@ -80,8 +80,8 @@ def write_gradescope(path: Path, grades: Grades) -> list[Path]:
         own = path if len(everybody) == 1 else path.with_name(name)
         if student in found:
             text = json.dumps(found[student], indent=1) + "\n"
-            written.append(_write(own, text, grades.finished))
-        elif grades.finished:
+            written.append(_write(own, text, grades.may_replace_files))
+        elif grades.may_replace_files:
             partial_path(own).unlink(missing_ok=True)
     return written
 

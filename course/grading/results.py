@@ -78,6 +78,11 @@ class Grades:
         without = ("unreadable", "not-handed-in")
         return all(row.status in without for row in self.rows)
 
+    @property
+    def may_replace_files(self) -> bool:
+        """Whether it may take an earlier run's place: complete, and something was graded."""
+        return self.finished and not self.has_nothing_graded
+
 
 def judged_row(
     student: str, exercise: Exercise, verdicts: tuple[Verdict, ...], remarks: Sequence[str] = ()

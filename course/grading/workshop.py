@@ -93,10 +93,8 @@ class Workshop:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 environ = process.environ()
-                if (
-                    environ.get(_MARK) == self.mark
-                    and str(folder or environ["TMPDIR"]) == (environ["TMPDIR"])
-                ):
+                is_ours = environ.get(_MARK) == self.mark
+                if is_ours and (folder is None or environ.get("TMPDIR") == str(folder)):
                     process.kill()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import io
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from course.figure import new_figure, png_of
 from course.lessons.content import LessonMap
 from course.palette import BLUE, INK, style
 from course.shell.map_curves import Curve
@@ -30,9 +31,6 @@ def map_picture(lesson_map: LessonMap) -> tuple[dict[str, str], dict[str, Any]]:
 
     The same map gives the same bytes. Needs matplotlib.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     drawing = layout(lesson_map)
     with style():
         import matplotlib
@@ -40,8 +38,7 @@ def map_picture(lesson_map: LessonMap) -> tuple[dict[str, str], dict[str, Any]]:
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "labkit"})
         head = wrapped(lesson_map.title, int(drawing.width / (0.7 * TITLE_TEXT)))
         height = drawing.height + len(head) * TITLE_LINE + MARGIN
-        figure = Figure(figsize=(drawing.width / 100, height / 100))
-        FigureCanvasAgg(figure)
+        figure = new_figure(height / 100, drawing.width / 100, constrained=False)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_xlim(0, drawing.width)
@@ -49,12 +46,12 @@ def map_picture(lesson_map: LessonMap) -> tuple[dict[str, str], dict[str, Any]]:
         for index, line in enumerate(reversed(head)):
             _write(axes, (MARGIN, -10 - index * TITLE_LINE), line, TITLE_TEXT, INK, "bold", "left")
         _draw(axes, drawing)
-        svg, png = io.StringIO(), io.BytesIO()
+        svg = io.StringIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
+        png = png_of(figure)
     bundle = {
         "image/svg+xml": _named(svg.getvalue(), lesson_map.title),
-        "image/png": base64.b64encode(png.getvalue()).decode("ascii"),
+        "image/png": base64.b64encode(png).decode("ascii"),
         "text/plain": f"Map: {lesson_map.title}",
     }
     return bundle, {"image/png": {"width": round(drawing.width), "alt": lesson_map.title}}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from course.figure import new_figure
 from course.labels import Label, quantity
 from course.palette import BLUE, HATCHES, VERMILLION, style
 from course.table import Table
-from course.widgets.drawing import image_bundle, new_figure
+from course.widgets.drawing import image_bundle
+from course.widgets.explorer_paper import on_paper
 from course.widgets.regime_view import (
     BANDWIDTHS,
     CONTROLS,
@@ -48,15 +49,7 @@ class RegimeExplorer(Twinned):
             for name, values in POSITIONS.items()
         )
         lines = [f"{position}.", *answer.sentences]
-        tables = [sizes_table(), reach_table()]
-        items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-        body = (
-            f"<p><strong>{html.escape(answer.headline)}</strong></p><ul>{items}</ul>"
-            + "".join(table._repr_html_() for table in tables)
-            + f"<p><small>{html.escape(ORIGIN)}</small></p>"
-        )
-        said = [answer.headline, *(f"- {line}" for line in lines)]
-        return body, "\n\n".join(["\n".join(said), *map(str, tables), ORIGIN])
+        return on_paper(answer.headline, lines, [sizes_table(), reach_table()], ORIGIN)
 
     def pictures(self) -> list[Bundle]:
         return [draw_steps(START)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from course.figure import new_figure
 from course.palette import BLUE, HATCHES, INK, VERMILLION, style
-from course.widgets.drawing import image_bundle, new_figure
+from course.widgets.drawing import image_bundle
 from course.widgets.twin import Bundle
 from labkit.plan.holdings import Holdings, RankHoldings
 from labkit.plan.shard import counted

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
+from course.widgets.explorer_paper import on_paper
 from course.widgets.shard_drawing import draw_holdings
 from course.widgets.shard_outcome import SIZES, origin, outcome
 from course.widgets.shard_tables import legal_table, models_table, refused_table
@@ -38,14 +38,7 @@ class ShardExplorer(Twinned):
         start = self.start
         said = [*start.reasons, *start.nearest_in_words, *start.sentences]
         tables = [legal_table(self.preset), refused_table(self.preset), models_table(PRESETS)]
-        items = "".join(f"<li>{html.escape(line)}</li>" for line in said)
-        body = (
-            f"<p><strong>{html.escape(self.start.headline)}</strong></p><ul>{items}</ul>"
-            + "".join(table._repr_html_() for table in tables)
-            + f"<p><small>{html.escape(origin(self.preset))}</small></p>"
-        )
-        lines = [self.start.headline, *(f"- {line}" for line in said)]
-        return body, "\n\n".join(["\n".join(lines), *map(str, tables), origin(self.preset)])
+        return on_paper(start.headline, said, tables, origin(self.preset))
 
     def pictures(self) -> list[Bundle]:
         if self.start.held is None:

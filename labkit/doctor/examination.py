@@ -1,6 +1,5 @@
 """Looks at this machine, topic by topic. Each function gives the findings of one topic."""
 
-import math
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -52,7 +51,7 @@ def sensible_ranks(
     """How many ranks to start, and why."""
     if num_gpus > 0:
         return num_gpus, "one for each GPU (more than that run on the CPU, over gloo)"
-    by_cores = max(1, math.floor(cores.usable))
+    by_cores = cores.whole
     by_memory = by_cores if memory is None else max(1, int(memory.available // RANK_BYTES))
     if by_memory < by_cores:
         return by_memory, f"memory has room for that many ({RANK_BYTES / GIB:.1f} GiB each)"

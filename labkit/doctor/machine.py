@@ -3,6 +3,7 @@
 Every function takes the root of the file system, so that tests can bring their own.
 """
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,11 @@ class Cores:
     usable: float
     installed: int
     limited_by: str | None = None  # "the container's CPU quota", "CPU affinity"
+
+    @property
+    def whole(self) -> int:
+        """Cores that can be kept busy, at least one."""
+        return max(1, math.floor(self.usable))
 
 
 @dataclass(frozen=True)

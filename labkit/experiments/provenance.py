@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from collections.abc import Iterable
@@ -11,6 +10,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
+
+from labkit.doctor.machine import cores
 
 Label = Literal["measured", "captured", "modelled", "assumed"]
 
@@ -52,7 +53,7 @@ class Provenance:
             commit=commit,
             has_local_changes=has_local_changes,
             cpu=_cpu_model(),
-            cores=_usable_cores(),
+            cores=cores().whole,
             threads=str(threads),
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
@@ -78,12 +79,6 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _cpu_model() -> str:

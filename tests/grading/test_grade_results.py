@@ -256,3 +256,11 @@ def test_places_that_cannot_be_written_are_refused_before_work(tmp_path):
         grade_files.check_writable(tmp_path / "nowhere" / "out.csv")
     with pytest.raises(ValueError, match="is a folder"):
         grade_files.check_writable(tmp_path)
+
+
+def test_a_run_that_graded_nothing_leaves_an_earlier_file_alone(tmp_path):
+    file = tmp_path / "grades.csv"
+    file.write_text("an earlier run\n")
+    found = Row("ada", "", "", 0.0, 0.0, "unreadable", "the file is no notebook")
+    assert grade_files.write_csv(file, grades(found)) == tmp_path / "grades.csv.partial"
+    assert file.read_text() == "an earlier run\n"
