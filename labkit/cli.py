@@ -97,7 +97,8 @@ def _sentence(error: Exception) -> str:
 
 def _exit_code(error: Exception) -> int:
     """1 when a run failed on the way, 2 when what was asked for cannot be."""
-    return 2 if isinstance(error, (ValueError, LookupError, FileNotFoundError, TypeError)) else 1
+    cannot_be = (ValueError, LookupError, FileNotFoundError, NotADirectoryError, TypeError)
+    return 2 if isinstance(error, cannot_be) else 1
 
 
 # -- doctor ------------------------------------------------------------------------------------

@@ -261,6 +261,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, capsys, options, told
     assert told in capsys.readouterr().err
 
 
+def test_a_file_in_place_of_the_folder_is_refused_in_a_sentence(tmp_path, capsys):
+    file = tmp_path / "notes.txt"
+    file.write_text("")
+    assert main(["grade", str(file)]) == 2
+    assert "is a file; want a folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "options",
     [
