@@ -1,30 +1,358 @@
-"""What an all-reduce costs when it runs as a ring: bytes on the wire, and seconds (modelled).
+"""What a collective costs on n ranks: bytes that a rank sends, steps, and seconds (modelled).
 
-A ring all-reduce of S bytes over n ranks is a reduce-scatter and then an all-gather. Each takes
-n-1 hops, and in each hop a rank sends S/n bytes to its neighbour:
+Every model adds a latency, which does not depend on the size, and a transfer, which grows with it:
+
+    seconds = latency(n)  +  wire bytes / bandwidth
+
+Small messages pay for the latency, large ones for the bytes. A ring all-reduce of S bytes is a
+reduce-scatter and then an all-gather; each takes n-1 hops, and in each hop a rank sends S/n bytes:
 
     wire bytes of a rank = 2 (n-1)/n * S
     seconds              = 2 (n-1) * hop latency  +  wire bytes / bandwidth
 
-The first term does not depend on S: small messages pay for the hops, large ones for the bytes.
+`payload_bytes` is the whole buffer: what an all-reduce, a reduce-scatter or an all-to-all takes on
+each rank, and what an all-gather leaves there. One rank alone pays nothing.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The two parts of a collective's time, in seconds."""
+
+    latency_seconds: float
+    transfer_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Both parts."""
+        return self.latency_seconds + self.transfer_seconds
+
+
+class CostModel(ABC):
+    """One algorithm's cost. Sizes are bytes, times seconds, bandwidths bytes per second.
+
+    Every method raises ValueError for fewer than one rank or fewer than no bytes.
+    """
+
+    def seconds(self, n: int, payload_bytes: float) -> float:
+        """Seconds of one collective over `n` ranks."""
+        return self.terms(n, payload_bytes).seconds
+
+    def terms(self, n: int, payload_bytes: float) -> Terms:
+        """Latency and transfer, apart."""
+        _check(n, payload_bytes)
+        return Terms(0.0, 0.0) if n == 1 else self._terms(n, payload_bytes)
+
+    def wire_bytes(self, n: int, payload_bytes: float) -> float:
+        """Bytes that the busiest rank sends."""
+        _check(n, payload_bytes)
+        return 0.0 if n == 1 else self._wire_bytes(n, payload_bytes)
+
+    def steps(self, n: int) -> int:
+        """Rounds that wait for one another; what runs at the same time is one round."""
+        _check(n)
+        return 0 if n == 1 else self._steps(n)
+
+    def messages(self, n: int) -> int:
+        """Messages that the busiest rank sends."""
+        _check(n)
+        return 0 if n == 1 else self._messages(n)
+
+    @abstractmethod
+    def _terms(self, n: int, payload_bytes: float) -> Terms: ...
+
+    @abstractmethod
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float: ...
+
+    @abstractmethod
+    def _steps(self, n: int) -> int: ...
+
+    def _messages(self, n: int) -> int:
+        return self._steps(n)
+
+
+@dataclass(frozen=True)
+class _Hops(CostModel):
+    """Steps that wait for one another, each with its latency.
+
+    hop_latency: seconds of a step. bandwidth: bytes per second that a rank can send.
+    launch: seconds before the first step, whatever the number of ranks (a kernel's start).
+    """
+
+    hop_latency: float
+    bandwidth: float
+    launch: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_link(hop_latency=self.hop_latency, launch=self.launch, bandwidth=self.bandwidth)
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        latency = self.launch + self._steps(n) * self.hop_latency
+        return Terms(latency, self._serial_bytes(n, payload_bytes) / self.bandwidth)
+
+    def _serial_bytes(self, n: int, payload_bytes: float) -> float:
+        """Bytes that follow one another on the slowest path."""
+        return self._wire_bytes(n, payload_bytes)
+
+
+@dataclass(frozen=True)
+class Ring(_Hops):
+    """Ring all-reduce: 2 (n-1) hops of S/n bytes."""
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return 2 * (n - 1) * payload_bytes / n
+
+    def _steps(self, n: int) -> int:
+        return 2 * (n - 1)
+
+
+@dataclass(frozen=True)
+class RingReduceScatter(_Hops):
+    """The first half of a ring: n-1 hops of S/n bytes, where each rank brings S bytes."""
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return (n - 1) * payload_bytes / n
+
+    def _steps(self, n: int) -> int:
+        return n - 1
+
+
+@dataclass(frozen=True)
+class RingAllGather(_Hops):
+    """The second half of a ring: n-1 hops of S/n bytes, where each rank ends with S bytes."""
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return (n - 1) * payload_bytes / n
+
+    def _steps(self, n: int) -> int:
+        return n - 1
+
+
+@dataclass(frozen=True)
+class RecursiveDoubling(_Hops):
+    """All-reduce in log2(n) exchanges of S bytes with a partner ever twice as far away.
+
+    Beyond a power of two, each extra rank first gives its S bytes to a partner and gets the sum
+    back at the end: two more steps, and one more message of that partner.
+    """
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return self._messages(n) * payload_bytes
+
+    def _serial_bytes(self, n: int, payload_bytes: float) -> float:
+        return self._steps(n) * payload_bytes
+
+    def _steps(self, n: int) -> int:
+        return _floor_log2(n) + 2 * (not _is_power_of_two(n))
+
+    def _messages(self, n: int) -> int:
+        return _floor_log2(n) + (not _is_power_of_two(n))
+
+
+@dataclass(frozen=True)
+class Tree(_Hops):
+    """All-reduce up a binomial tree and down again: 2 ceil(log2 n) steps of S bytes."""
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return self._messages(n) * payload_bytes
+
+    def _serial_bytes(self, n: int, payload_bytes: float) -> float:
+        return self._steps(n) * payload_bytes
+
+    def _steps(self, n: int) -> int:
+        return 2 * (n - 1).bit_length()
+
+    def _messages(self, n: int) -> int:
+        return (n - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class AllToAll(CostModel):
+    """All-to-all: a message of S/n bytes to each of n-1 peers.
+
+    peer_latency: seconds for each peer. launch: seconds before the first, whatever n.
+    """
+
+    peer_latency: float
+    bandwidth: float
+    launch: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_link(peer_latency=self.peer_latency, launch=self.launch, bandwidth=self.bandwidth)
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        latency = self.launch + (n - 1) * self.peer_latency
+        return Terms(latency, self._wire_bytes(n, payload_bytes) / self.bandwidth)
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return (n - 1) * payload_bytes / n
+
+    def _steps(self, n: int) -> int:
+        return n - 1
+
+
+@dataclass(frozen=True)
+class OneShot(CostModel):
+    """All-reduce in one step: every rank gets all S bytes of all others, and adds them itself.
+
+    latency: seconds of the whole step, flat in n. bandwidth: bytes per second out of a rank.
+    """
+
+    latency: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        _check_link(latency=self.latency, bandwidth=self.bandwidth)
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        return Terms(self.latency, self._wire_bytes(n, payload_bytes) / self.bandwidth)
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return (n - 1) * payload_bytes
+
+    def _steps(self, n: int) -> int:
+        return 1
+
+    def _messages(self, n: int) -> int:
+        return n - 1
+
+
+@dataclass(frozen=True)
+class TwoShot(CostModel):
+    """All-reduce in two steps: each rank adds up its n-th part of S, then gives it to all others.
+
+    latency: seconds of both steps, flat in n. bandwidth: bytes per second out of a rank.
+    """
+
+    latency: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        _check_link(latency=self.latency, bandwidth=self.bandwidth)
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        return Terms(self.latency, self._wire_bytes(n, payload_bytes) / self.bandwidth)
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return 2 * (n - 1) * payload_bytes / n
+
+    def _steps(self, n: int) -> int:
+        return 2
+
+    def _messages(self, n: int) -> int:
+        return 2 * (n - 1)
+
+
+@dataclass(frozen=True)
+class OneOrTwoShot(CostModel):
+    """Whichever of one-shot and two-shot is the cheaper for the size: small ones in one shot.
+
+    `steps(n)` and `messages(n)` are those of a message without bytes.
+    """
+
+    one_shot: OneShot
+    two_shot: TwoShot
+
+    def choice(self, n: int, payload_bytes: float) -> OneShot | TwoShot:
+        """The cheaper one; one-shot where they cost the same."""
+        one, two = self.one_shot, self.two_shot
+        return one if one.seconds(n, payload_bytes) <= two.seconds(n, payload_bytes) else two
+
+    def crossing_bytes(self, n: int) -> float:
+        """The payload from which two-shot is the cheaper.
+
+        0 where it always is, infinity where it is not for large messages.
+        """
+        _check(n)
+        per_byte = self.one_shot.wire_bytes(n, 1) / self.one_shot.bandwidth
+        saved_per_byte = per_byte - self.two_shot.wire_bytes(n, 1) / self.two_shot.bandwidth
+        if saved_per_byte <= 0:
+            return math.inf
+        return max(0.0, (self.two_shot.latency - self.one_shot.latency) / saved_per_byte)
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        return self.choice(n, payload_bytes).terms(n, payload_bytes)
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return self.choice(n, payload_bytes).wire_bytes(n, payload_bytes)
+
+    def _steps(self, n: int) -> int:
+        return self.choice(n, 0).steps(n)
+
+    def _messages(self, n: int) -> int:
+        return self.choice(n, 0).messages(n)
+
+
+@dataclass(frozen=True)
+class Hierarchical(CostModel):
+    """All-reduce in groups of `inner_size` ranks (a node) and between them (the network).
+
+    Reduce-scatter inside, all-reduce of each part across the groups, all-gather inside. `inner` is
+    the all-reduce that those halves make up: a `Ring` or a `TwoShot`. `outer` runs over
+    n / inner_size ranks, on 1 / inner_size of the bytes. Up to `inner_size` ranks are one group.
+
+    Raises ValueError where n is above `inner_size` and no multiple of it.
+    """
+
+    inner: Ring | TwoShot
+    outer: CostModel
+    inner_size: int
+
+    def __post_init__(self) -> None:
+        _require("inner_size", self.inner_size, self.inner_size >= 1, "at least 1")
+
+    def groups(self, n: int) -> int:
+        """How many groups `n` ranks make."""
+        if n <= self.inner_size:
+            return 1
+        if n % self.inner_size:
+            below = n // self.inner_size * self.inner_size
+            raise ValueError(
+                f"{n} ranks do not make whole groups of {self.inner_size}; "
+                f"legal nearby: {below}, {below + self.inner_size}"
+            )
+        return n // self.inner_size
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        groups, inside = self.groups(n), min(n, self.inner_size)
+        inner = self.inner.terms(inside, payload_bytes)
+        outer = self.outer.terms(groups, payload_bytes / inside)
+        return Terms(
+            inner.latency_seconds + outer.latency_seconds,
+            inner.transfer_seconds + outer.transfer_seconds,
+        )
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        groups, inside = self.groups(n), min(n, self.inner_size)
+        between = self.outer.wire_bytes(groups, payload_bytes / inside)
+        return self.inner.wire_bytes(inside, payload_bytes) + between
+
+    def _steps(self, n: int) -> int:
+        groups = self.groups(n)
+        return self.inner.steps(min(n, self.inner_size)) + self.outer.steps(groups)
+
+    def _messages(self, n: int) -> int:
+        groups = self.groups(n)
+        return self.inner.messages(min(n, self.inner_size)) + self.outer.messages(groups)
+
 
 def ring_wire_bytes(payload_bytes: float, n: int) -> float:
-    """Bytes each of `n` ranks sends in an all-reduce of `payload_bytes`; 0 for one rank.
+    """Bytes each of `n` ranks sends in a ring all-reduce of `payload_bytes`; 0 for one rank.
 
     Raises ValueError for fewer than one rank or fewer than no bytes.
     """
-    _require("payload_bytes", payload_bytes, payload_bytes >= 0, "at least 0")
-    return 2 * _hops(n) * payload_bytes / n
+    return Ring(0.0, 1.0).wire_bytes(n, payload_bytes)
 
 
 def ring_latency_seconds(n: int, *, hop_latency: float) -> float:
     """The part of an all-reduce that no bandwidth shortens: 2 (n-1) hops of `hop_latency` s."""
-    _require("hop_latency", hop_latency, hop_latency >= 0, "at least 0 seconds")
-    return 2 * _hops(n) * hop_latency
+    return Ring(hop_latency, 1.0).terms(n, 0).latency_seconds
 
 
 def ring_all_reduce_seconds(
@@ -36,15 +364,26 @@ def ring_all_reduce_seconds(
 
     Raises ValueError for a bandwidth that is not positive, or for what the terms refuse.
     """
-    _require("bandwidth", bandwidth, bandwidth > 0, "above 0 bytes per second")
-    latency = ring_latency_seconds(n, hop_latency=hop_latency)
-    return latency + ring_wire_bytes(payload_bytes, n) / bandwidth
+    return Ring(hop_latency, bandwidth).seconds(n, payload_bytes)
 
 
-def _hops(n: int) -> int:
-    """Hops of a reduce-scatter or of an all-gather around a ring of `n`."""
+def _floor_log2(n: int) -> int:
+    return n.bit_length() - 1
+
+
+def _is_power_of_two(n: int) -> bool:
+    return n & (n - 1) == 0
+
+
+def _check(n: int, payload_bytes: float = 0.0) -> None:
     _require("the number of ranks", n, n >= 1, "at least 1")
-    return n - 1
+    _require("payload_bytes", payload_bytes, payload_bytes >= 0, "at least 0")
+
+
+def _check_link(*, bandwidth: float, **latencies: float) -> None:
+    _require("bandwidth", bandwidth, bandwidth > 0, "above 0 bytes per second")
+    for name, seconds in latencies.items():
+        _require(name, seconds, seconds >= 0, "at least 0 seconds")
 
 
 def _require(what: str, value: float, holds: bool, rule: str) -> None:
