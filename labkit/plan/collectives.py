@@ -17,64 +17,29 @@ each rank, and what an all-gather leaves there. One rank alone pays nothing.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from labkit.plan.composed_collectives import Hierarchical, LaunchBound
+from labkit.plan.cost_model import CostModel, Terms, require_link, require_size
 
-@dataclass(frozen=True)
-class Terms:
-    """The two parts of a collective's time, in seconds."""
-
-    latency_seconds: float
-    transfer_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Both parts."""
-        return self.latency_seconds + self.transfer_seconds
-
-
-class CostModel(ABC):
-    """One algorithm's cost. Sizes are bytes, times seconds, bandwidths bytes per second.
-
-    Every method raises ValueError for fewer than one rank or fewer than no bytes.
-    """
-
-    def seconds(self, n: int, payload_bytes: float) -> float:
-        """Seconds of one collective over `n` ranks."""
-        return self.terms(n, payload_bytes).seconds
-
-    def terms(self, n: int, payload_bytes: float) -> Terms:
-        """Latency and transfer, apart."""
-        _check(n, payload_bytes)
-        return Terms(0.0, 0.0) if n == 1 else self._terms(n, payload_bytes)
-
-    def wire_bytes(self, n: int, payload_bytes: float) -> float:
-        """Bytes that the busiest rank sends."""
-        _check(n, payload_bytes)
-        return 0.0 if n == 1 else self._wire_bytes(n, payload_bytes)
-
-    def steps(self, n: int) -> int:
-        """Rounds that wait for one another; what runs at the same time is one round."""
-        _check(n)
-        return 0 if n == 1 else self._steps(n)
-
-    def messages(self, n: int) -> int:
-        """Messages that the busiest rank sends."""
-        _check(n)
-        return 0 if n == 1 else self._messages(n)
-
-    @abstractmethod
-    def _terms(self, n: int, payload_bytes: float) -> Terms: ...
-
-    @abstractmethod
-    def _wire_bytes(self, n: int, payload_bytes: float) -> float: ...
-
-    @abstractmethod
-    def _steps(self, n: int) -> int: ...
-
-    def _messages(self, n: int) -> int:
-        return self._steps(n)
+__all__ = [
+    "AllToAll",
+    "CostModel",
+    "Hierarchical",
+    "LaunchBound",
+    "OneOrTwoShot",
+    "OneShot",
+    "RecursiveDoubling",
+    "Ring",
+    "RingAllGather",
+    "RingReduceScatter",
+    "Terms",
+    "Tree",
+    "TwoShot",
+    "ring_all_reduce_seconds",
+    "ring_latency_seconds",
+    "ring_wire_bytes",
+]
 
 
 @dataclass(frozen=True)
@@ -90,7 +55,7 @@ class _Hops(CostModel):
     launch: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_link(hop_latency=self.hop_latency, launch=self.launch, bandwidth=self.bandwidth)
+        require_link(hop_latency=self.hop_latency, launch=self.launch, bandwidth=self.bandwidth)
 
     def _terms(self, n: int, payload_bytes: float) -> Terms:
         latency = self.launch + self._steps(n) * self.hop_latency
@@ -113,8 +78,8 @@ class Ring(_Hops):
 
 
 @dataclass(frozen=True)
-class RingReduceScatter(_Hops):
-    """The first half of a ring: n-1 hops of S/n bytes, where each rank brings S bytes."""
+class _HalfRing(_Hops):
+    """n-1 hops of S/n bytes."""
 
     def _wire_bytes(self, n: int, payload_bytes: float) -> float:
         return (n - 1) * payload_bytes / n
@@ -124,14 +89,13 @@ class RingReduceScatter(_Hops):
 
 
 @dataclass(frozen=True)
-class RingAllGather(_Hops):
-    """The second half of a ring: n-1 hops of S/n bytes, where each rank ends with S bytes."""
+class RingReduceScatter(_HalfRing):
+    """The first half of a ring all-reduce: each rank brings S bytes and keeps its n-th part."""
 
-    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
-        return (n - 1) * payload_bytes / n
 
-    def _steps(self, n: int) -> int:
-        return n - 1
+@dataclass(frozen=True)
+class RingAllGather(_HalfRing):
+    """The second half of a ring all-reduce: each rank brings S/n bytes and ends with all S."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +148,7 @@ class AllToAll(CostModel):
     launch: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_link(peer_latency=self.peer_latency, launch=self.launch, bandwidth=self.bandwidth)
+        require_link(peer_latency=self.peer_latency, launch=self.launch, bandwidth=self.bandwidth)
 
     def _terms(self, n: int, payload_bytes: float) -> Terms:
         latency = self.launch + (n - 1) * self.peer_latency
@@ -198,20 +162,25 @@ class AllToAll(CostModel):
 
 
 @dataclass(frozen=True)
-class OneShot(CostModel):
-    """All-reduce in one step: every rank gets all S bytes of all others, and adds them itself.
-
-    latency: seconds of the whole step, flat in n. bandwidth: bytes per second out of a rank.
-    """
+class _Shots(CostModel):
+    """latency: seconds of all steps, flat in n. bandwidth: bytes per second out of a rank."""
 
     latency: float
     bandwidth: float
 
     def __post_init__(self) -> None:
-        _check_link(latency=self.latency, bandwidth=self.bandwidth)
+        require_link(latency=self.latency, bandwidth=self.bandwidth)
 
     def _terms(self, n: int, payload_bytes: float) -> Terms:
         return Terms(self.latency, self._wire_bytes(n, payload_bytes) / self.bandwidth)
+
+    def _messages(self, n: int) -> int:
+        return self._steps(n) * (n - 1)
+
+
+@dataclass(frozen=True)
+class OneShot(_Shots):
+    """All-reduce in one step: every rank gets all S bytes of all others, and adds them itself."""
 
     def _wire_bytes(self, n: int, payload_bytes: float) -> float:
         return (n - 1) * payload_bytes
@@ -219,34 +188,16 @@ class OneShot(CostModel):
     def _steps(self, n: int) -> int:
         return 1
 
-    def _messages(self, n: int) -> int:
-        return n - 1
-
 
 @dataclass(frozen=True)
-class TwoShot(CostModel):
-    """All-reduce in two steps: each rank adds up its n-th part of S, then gives it to all others.
-
-    latency: seconds of both steps, flat in n. bandwidth: bytes per second out of a rank.
-    """
-
-    latency: float
-    bandwidth: float
-
-    def __post_init__(self) -> None:
-        _check_link(latency=self.latency, bandwidth=self.bandwidth)
-
-    def _terms(self, n: int, payload_bytes: float) -> Terms:
-        return Terms(self.latency, self._wire_bytes(n, payload_bytes) / self.bandwidth)
+class TwoShot(_Shots):
+    """All-reduce in two steps: each rank adds up its n-th part of S, then gives it to all others."""
 
     def _wire_bytes(self, n: int, payload_bytes: float) -> float:
         return 2 * (n - 1) * payload_bytes / n
 
     def _steps(self, n: int) -> int:
         return 2
-
-    def _messages(self, n: int) -> int:
-        return 2 * (n - 1)
 
 
 @dataclass(frozen=True)
@@ -269,7 +220,7 @@ class OneOrTwoShot(CostModel):
 
         0 where it always is, infinity where it is not for large messages.
         """
-        _check(n)
+        require_size(n)
         per_byte = self.one_shot.wire_bytes(n, 1) / self.one_shot.bandwidth
         saved_per_byte = per_byte - self.two_shot.wire_bytes(n, 1) / self.two_shot.bandwidth
         if saved_per_byte <= 0:
@@ -287,59 +238,6 @@ class OneOrTwoShot(CostModel):
 
     def _messages(self, n: int) -> int:
         return self.choice(n, 0).messages(n)
-
-
-@dataclass(frozen=True)
-class Hierarchical(CostModel):
-    """All-reduce in groups of `inner_size` ranks (a node) and between them (the network).
-
-    Reduce-scatter inside, all-reduce of each part across the groups, all-gather inside. `inner` is
-    the all-reduce that those halves make up: a `Ring` or a `TwoShot`. `outer` runs over
-    n / inner_size ranks, on 1 / inner_size of the bytes. Up to `inner_size` ranks are one group.
-
-    Raises ValueError where n is above `inner_size` and no multiple of it.
-    """
-
-    inner: Ring | TwoShot
-    outer: CostModel
-    inner_size: int
-
-    def __post_init__(self) -> None:
-        _require("inner_size", self.inner_size, self.inner_size >= 1, "at least 1")
-
-    def groups(self, n: int) -> int:
-        """How many groups `n` ranks make."""
-        if n <= self.inner_size:
-            return 1
-        if n % self.inner_size:
-            below = n // self.inner_size * self.inner_size
-            raise ValueError(
-                f"{n} ranks do not make whole groups of {self.inner_size}; "
-                f"legal nearby: {below}, {below + self.inner_size}"
-            )
-        return n // self.inner_size
-
-    def _terms(self, n: int, payload_bytes: float) -> Terms:
-        groups, inside = self.groups(n), min(n, self.inner_size)
-        inner = self.inner.terms(inside, payload_bytes)
-        outer = self.outer.terms(groups, payload_bytes / inside)
-        return Terms(
-            inner.latency_seconds + outer.latency_seconds,
-            inner.transfer_seconds + outer.transfer_seconds,
-        )
-
-    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
-        groups, inside = self.groups(n), min(n, self.inner_size)
-        between = self.outer.wire_bytes(groups, payload_bytes / inside)
-        return self.inner.wire_bytes(inside, payload_bytes) + between
-
-    def _steps(self, n: int) -> int:
-        groups = self.groups(n)
-        return self.inner.steps(min(n, self.inner_size)) + self.outer.steps(groups)
-
-    def _messages(self, n: int) -> int:
-        groups = self.groups(n)
-        return self.inner.messages(min(n, self.inner_size)) + self.outer.messages(groups)
 
 
 def ring_wire_bytes(payload_bytes: float, n: int) -> float:
@@ -373,19 +271,3 @@ def _floor_log2(n: int) -> int:
 
 def _is_power_of_two(n: int) -> bool:
     return n & (n - 1) == 0
-
-
-def _check(n: int, payload_bytes: float = 0.0) -> None:
-    _require("the number of ranks", n, n >= 1, "at least 1")
-    _require("payload_bytes", payload_bytes, payload_bytes >= 0, "at least 0")
-
-
-def _check_link(*, bandwidth: float, **latencies: float) -> None:
-    _require("bandwidth", bandwidth, bandwidth > 0, "above 0 bytes per second")
-    for name, seconds in latencies.items():
-        _require(name, seconds, seconds >= 0, "at least 0 seconds")
-
-
-def _require(what: str, value: float, holds: bool, rule: str) -> None:
-    if not holds:
-        raise ValueError(f"{what} is {value}; it must be {rule}")
