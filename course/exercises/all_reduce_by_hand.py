@@ -8,11 +8,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from course.exercises.message_signs import (
+    circular_wait,
+    forbidden_collective,
+    went_round_the_comm,
+)
 from course.exercises.outcome_signs import right_on_one_rank_only
-from course.grading.comparison import difference
-from course.grading.exercise import Case, Exercise, Mistake, Outcome
-
-_POINT_TO_POINT = {"send", "recv", "send_recv"}
+from course.grading.exercise import Case, Exercise, Mistake
 
 
 def _case(name: str, shape: tuple[int, ...], ranks: int, seed: int) -> Case:
@@ -52,36 +54,10 @@ def _mistakes(parts: Tensor) -> tuple[Mistake, ...]:
             Mistake(key, message, returns=partial(_turned, returns, step)) for step in (-1, 1)
         )
 
-    def no_message(outcome: Outcome) -> bool:
-        return (
-            size > 1
-            and parts.numel() > 0
-            and any(
-                not trace and difference(total, value, 0.0) is None
-                for trace, value in zip(outcome.traces, outcome.returned, strict=True)
-            )
-        )
-
     return (
-        Mistake(
-            "forbidden-collective",
-            "A collective did the work. Only send, recv and send_recv may be used here, "
-            "because those are what a collective is made of.",
-            shows=_used_a_collective,
-        ),
-        Mistake(
-            "went-round-the-comm",
-            "The sum is right, and a rank has it without any send or receive of `comm`. Use the "
-            "messages of `comm` and nothing else.",
-            shows=no_message,
-        ),
-        Mistake(
-            "circular-wait",
-            "Every rank waits inside a message, and none is free to serve the other side of it. "
-            "A send returns only once its receiver takes the tensor, so ranks that all send first "
-            "(or all receive first) wait for ever.",
-            shows=_all_wait,
-        ),
+        forbidden_collective(),
+        went_round_the_comm(lambda rank: total, lambda rank: total.numel() if size == 1 else 0),
+        circular_wait(),
         Mistake(
             "missing-reduce",
             "Each rank returns what it brought: nothing from another rank was added to it.",
@@ -142,23 +118,6 @@ def _mistakes(parts: Tensor) -> tuple[Mistake, ...]:
 
 def _turned(returns: Callable[[int, int], Tensor], step: int, rank: int) -> Tensor:
     return returns(rank, step)
-
-
-def _used_a_collective(outcome: Outcome) -> bool:
-    used = [{event.op for event in trace} for trace in outcome.traces]
-    return any(ops - _POINT_TO_POINT for ops in used)
-
-
-def _all_wait(outcome: Outcome) -> bool:
-    """Every rank stands in a send or a receive of its own call."""
-    if outcome.error is None or not outcome.error.reports:
-        return False
-    return all(
-        report.state == "waiting"
-        and report.flight.last is not None
-        and report.flight.last.op in _POINT_TO_POINT
-        for report in outcome.error.reports
-    )
 
 
 def visible(seed: int) -> tuple[Case, ...]:
