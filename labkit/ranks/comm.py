@@ -17,6 +17,8 @@ from torch import Tensor
 from labkit.ranks import checks, collectives
 from labkit.ranks.flight import FlightRecorder
 from labkit.ranks.flight_group import Splits
+from labkit.ranks.transport import BackendTransport, Transport
+from labkit.ranks.transport_choice import check_transport, choose_transport, told_by
 
 
 def _ignore(value: Any) -> None:
@@ -32,6 +34,8 @@ class Comm:
         ranks: the group's ranks as the world counts them, ascending.
         name: "world", "tp", ...
         device: where tensors must live.
+        transport: what carries the collectives; None in a group of one.
+        transport_reason: why this one, in a sentence.
     """
 
     def __init__(
@@ -60,6 +64,12 @@ class Comm:
         self._noted_group = self._recorder.group(name, None if is_world else self.ranks)
         self._reporter = reporter or _ignore
         self._timeout = timeout
+        self._told: str | None = None
+        self.transport: Transport | None = None
+        self.transport_reason = "a group of one sends nothing"
+        if group is not None:
+            self.transport = BackendTransport(group, self.device)
+            self.transport_reason = "nothing else was looked for"
         if group is None and self.size > 1:
             raise ValueError(f"a group of {self.size} ranks needs a process group")
 
@@ -91,8 +101,12 @@ class Comm:
         recorder: FlightRecorder | None = None,
         reporter: Callable[[Any], None] | None = None,
         timeout: timedelta | None = None,
+        collectives: str | None = None,
     ) -> "Comm":
-        """Every rank of the process group that `torch.distributed.init_process_group` made."""
+        """Every rank of the process group that `torch.distributed.init_process_group` made.
+
+        `collectives` names the transport; None: what LABKIT_COLLECTIVES says, or the fastest.
+        """
         if not dist.is_initialized():
             raise RuntimeError(
                 "there is no process group yet: run this through RankPool or `labkit run`, "
@@ -109,11 +123,12 @@ class Comm:
             reporter=reporter,
             timeout=timeout,
         )
-        comm._connect()
+        comm._connect(told_by() if collectives is None else collectives)
         return comm
 
     def __repr__(self) -> str:
-        return f"Comm({self.name!r}, rank {self.rank} of {self.size}, {self.device})"
+        over = "" if self.transport is None else f", {self.transport.name}"
+        return f"Comm({self.name!r}, rank {self.rank} of {self.size}, {self.device}{over})"
 
     # -- collectives: every rank of the group must call the same one ---------------------------
 
@@ -121,19 +136,19 @@ class Comm:
         """Reduce `x` over the group, in place on every rank. `op`: sum, max, min or avg."""
         self._check("all_reduce", x, in_place=True)
         checks.check_reduction("all_reduce", op, x.dtype)
-        if self._group is not None:
+        if self.transport is not None:
             with self._noted("all_reduce", x, detail="" if op == "sum" else op):
-                collectives.all_reduce(x.detach(), op, self._group)
+                self.transport.all_reduce(x.detach(), op)
         return x
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
         """The tensors of all ranks (equal shapes), in rank order, concatenated along `dim`."""
         self._check("all_gather", x)
         dim = checks.normal_dim("all_gather", x, dim)
-        if self._group is None:
+        if self.transport is None:
             return x.clone()
         with self._noted("all_gather", x):
-            return collectives.all_gather(x.detach(), dim, self._group)
+            return self.transport.all_gather(x.detach(), dim)
 
     def reduce_scatter(self, x: Tensor, dim: int = 0, op: str = "sum") -> Tensor:
         """Reduce over the group, keep my part of `dim`: part `rank` of `size` equal ones."""
@@ -141,19 +156,19 @@ class Comm:
         checks.check_reduction("reduce_scatter", op, x.dtype)
         dim = checks.normal_dim("reduce_scatter", x, dim)
         checks.check_divides("reduce_scatter", x.shape[dim], dim, self.size)
-        if self._group is None:
+        if self.transport is None:
             return x.clone()
         unusual = [op] * (op != "sum") + [f"dim {dim}"] * (dim != 0)
         with self._noted("reduce_scatter", x, detail=", ".join(unusual)):
-            return collectives.reduce_scatter(x.detach(), dim, op, self._group)
+            return self.transport.reduce_scatter(x.detach(), dim, op)
 
     def broadcast(self, x: Tensor, src: int = 0) -> Tensor:
         """Copy rank `src`'s `x` into every rank's `x`, in place."""
         self._check("broadcast", x, in_place=True)
         checks.check_rank("broadcast", src, self.size)
-        if self._group is not None:
+        if self.transport is not None:
             with self._noted("broadcast", x, self.ranks[src]):
-                collectives.broadcast(x.detach(), self.ranks[src], self._group)
+                self.transport.broadcast(x.detach(), src)
         return x
 
     def all_to_all(
@@ -182,11 +197,11 @@ class Comm:
             came = self.exchange_counts(x, sent)
         else:
             came = sent
-        if self._group is None:
+        if self.transport is None:
             return x.clone()
         splits = Splits(self.rank, tuple(sent), tuple(came))
         with self._noted("all_to_all", x, splits=splits):
-            return collectives.all_to_all(x.detach(), sent, came, self._group)
+            return self.transport.all_to_all(x.detach(), sent, came)
 
     def exchange_counts(self, x: Tensor, input_splits: Sequence[int]) -> list[int]:
         """The `output_splits` that go with these `input_splits` of `x`: one small all-to-all."""
@@ -197,10 +212,9 @@ class Comm:
 
     def barrier(self) -> None:
         """Wait until every rank of the group is here."""
-        if self._group is not None:
+        if self.transport is not None:
             with self._noted("barrier"):
-                devices = [self.device.index or 0] if self.device.type == "cuda" else None
-                dist.barrier(self._group, device_ids=devices)
+                self.transport.barrier()
 
     # -- from one rank to another --------------------------------------------------------------
 
@@ -233,16 +247,49 @@ class Comm:
 
     # -- smaller groups, and word to whoever launched the ranks -------------------------------
 
+    def over(self, name: str) -> "Comm":
+        """The same ranks over another transport; every rank calls it with the same `name`.
+
+        Sends and receives stay as they are, and so does this group.
+
+        Raises:
+            ValueError: `name` is no transport, or cannot be had here.
+        """
+        told = check_transport(name, self.device.type)
+        self._agree_on(f"over got different transports on different ranks; here: {told}")
+        comm = Comm(
+            self._group,
+            name=self.name,
+            ranks=self.ranks,
+            device=self.device,
+            recorder=self._recorder,
+            reporter=self._reporter,
+            timeout=self._timeout,
+        )
+        comm._p2p_group = self._p2p_group
+        comm._choose_transport(told)
+        return comm
+
     def split(
-        self, groups: Sequence[Sequence[int]], name: str, *, allow_rest: bool = False
+        self,
+        groups: Sequence[Sequence[int]],
+        name: str,
+        *,
+        allow_rest: bool = False,
+        collectives: str | None = None,
     ) -> "Comm":
         """Cut this group into `groups` and return the one I am in.
 
         Every rank of this group calls it with the same `groups` (ranks of this group, ascending,
         each rank in one of them). With `allow_rest` a rank named nowhere gets a group of one.
+        `collectives` names the transport; None: what this group was told, or the fastest.
         """
         checks.check_groups(groups, self.size, allow_rest)
-        self._agree_on(f"{name} {[tuple(group) for group in groups]}")
+        told = self._told
+        if collectives is not None:
+            told = check_transport(collectives, self.device.type)
+        plan = f"{name} {[tuple(group) for group in groups]} {told or ''}".rstrip()
+        self._agree_on(f"split got different groups on different ranks; here: {plan}")
         mine: tuple[int, ...] = (self.rank,)
         my_group = None
         for members in map(tuple, groups):
@@ -258,7 +305,7 @@ class Comm:
             reporter=self._reporter,
             timeout=self._timeout,
         )
-        comm._connect()
+        comm._connect(told)
         return comm
 
     def report(self, value: Any) -> None:
@@ -284,7 +331,7 @@ class Comm:
         finally:
             self._recorder.leave()
 
-    def _connect(self) -> None:
+    def _connect(self, told: str | None) -> None:
         """What all ranks of a new group do once.
 
         NCCL connects a group at its first operation, which needs every rank. Where torch compares
@@ -298,12 +345,20 @@ class Comm:
         if self.device.type == "cuda":
             for group in (self._group, self._p2p_group):
                 dist.barrier(group, device_ids=[self.device.index or 0])
+        self._choose_transport(told)
+
+    def _choose_transport(self, told: str | None) -> None:
+        self._told = told
+        if self._group is not None:
+            self.transport, self.transport_reason = choose_transport(
+                self._group, self.device, told, self._timeout
+            )
 
     def _agree_on(self, plan: str) -> None:
-        """Every rank must pass the same `plan`, or the groups made from it would never meet."""
+        """Raise ValueError with `plan` unless every rank passes the same: they would never meet."""
         mine = torch.tensor([zlib.crc32(plan.encode())], device=self.device)
         if len(set(self.all_gather(mine).tolist())) > 1:
-            raise ValueError(f"split got different groups on different ranks; here: {plan}")
+            raise ValueError(plan)
 
     def _new_group(self, members: Iterable[int]) -> dist.ProcessGroup:
         """A process group of `members`. Below the world only this group's ranks take part."""

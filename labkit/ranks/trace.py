@@ -85,11 +85,21 @@ class TracedComm(Comm):
         with self._recorded("send_recv", x, lambda: 0 if dst == self.rank else payload_bytes(x)):
             return self._plain.send_recv(x, dst, out, src)
 
+    def over(self, name: str) -> "TracedComm":
+        """As `Comm.over`; that group writes into the same trace."""
+        return TracedComm(self._plain.over(name), self.trace)
+
     def split(
-        self, groups: Sequence[Sequence[int]], name: str, *, allow_rest: bool = False
+        self,
+        groups: Sequence[Sequence[int]],
+        name: str,
+        *,
+        allow_rest: bool = False,
+        collectives: str | None = None,
     ) -> "TracedComm":
         """As `Comm.split`; the smaller group writes into the same trace."""
-        return TracedComm(self._plain.split(groups, name, allow_rest=allow_rest), self.trace)
+        smaller = self._plain.split(groups, name, allow_rest=allow_rest, collectives=collectives)
+        return TracedComm(smaller, self.trace)
 
     @contextmanager
     def _recorded(self, op: str, x: Tensor | None, wire_bytes: Callable[[], int]) -> Iterator[None]:
