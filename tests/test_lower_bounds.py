@@ -56,7 +56,8 @@ def test_the_declared_lower_bounds_run_ranks_the_tiny_model_and_notebook_00(tmp_
     checkout = committed_copy(tmp_path / "checkout")
     oldest = fresh_environment(tmp_path / "oldest")
     pins = lowest(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["course"])
-    oldest.pip("install", "--quiet", *pins, str(checkout), "pytest", "hypothesis")
+    quiet = ("--quiet", "--no-compile")
+    oldest.pip("install", *quiet, *pins, str(checkout), "pytest", "hypothesis")
     installed = oldest.versions()
     for pin in pins:
         name, bound = pin.split("==")
