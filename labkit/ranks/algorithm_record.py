@@ -115,7 +115,10 @@ class Record:
         self.chunks, self.own = chunks, tuple(own)
 
     def step(self, phase: str) -> RankStep:
-        """Begin a step. Every rank does so for every step, whether or not it has a part in it."""
+        """Begin a step. Every rank does so for every step, whether or not it has a part in it.
+
+        A step in which no rank has a part is none: `merge_records` leaves it out.
+        """
         self.steps.append(RankStep(phase))
         return self.steps[-1]
 
@@ -136,9 +139,12 @@ def merge_records(records: Sequence[Record]) -> StepRecord:
         [frozenset({r.rank} if chunk in r.own else ()) for chunk in range(first.chunks)]
         for r in by_rank
     ]
-    steps = []
-    for number, sides in enumerate(zip(*(r.steps for r in by_rank), strict=True), start=1):
+    steps: list[Step] = []
+    for sides in zip(*(r.steps for r in by_rank), strict=True):
+        number = len(steps) + 1
         moves = _moves(number, sides, holds)
+        if not moves:
+            continue
         holds = _after(number, sides, holds)
         steps.append(Step(number, sides[0].phase, moves, tuple(map(tuple, holds))))
     return StepRecord(first.algorithm, first.ranks, first.chunks, tuple(steps))
