@@ -240,7 +240,23 @@ def _print_progress(rank: int, value: Any) -> None:
     print(f"[rank {rank}] {value}", flush=True)
 
 
+# -- bench -------------------------------------------------------------------------------------
+
+
+def _bench_arguments(parser: argparse.ArgumentParser) -> None:
+    from labkit.experiments.collective_bench import add_arguments
+
+    add_arguments(parser)
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from labkit.experiments.collective_bench import run
+
+    return run(arguments)
+
+
 COMMANDS = {
+    "bench": Command("time what ranks do here", _bench_arguments, _bench),
     "doctor": Command("look at this machine and say what to do", _doctor_arguments, _doctor),
     "fetch": Command("bring models onto this machine", _fetch_arguments, _fetch),
     "generate": Command("stream text from a model cut over ranks", _generate_arguments, _generate),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -59,6 +59,11 @@ class Provenance:
             python=platform.python_version(),
             packages=tuple((name, _version(name)) for name in packages),
         )
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Provenance:
+        """Inverse of `as_dict`. Raises TypeError where a field is missing."""
+        return cls(**{**fields, "packages": tuple(fields["packages"].items())})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
