@@ -11,6 +11,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from labkit.ranks import shared_handshake
 from labkit.ranks.transport import BackendTransport, Transport
 
 TRANSPORTS = ("gloo", "shared memory", "nccl", "symmetric memory")
@@ -70,6 +71,12 @@ def choose_transport(
         return symmetric, f"it was asked for, and {why}"
     if device.type == "cuda":
         return backend, "the tensors live on GPUs"
+    if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+        shared, why = None, "torch is asked to compare collectives, which it does over gloo"
+    else:
+        shared, why = shared_handshake.attempt(group, timeout)
+    if shared is not None:
+        return shared, f"it was asked for, and {why}" if told else why
     if told is not None:
-        raise ValueError("shared memory cannot be had here; gloo can")
-    return backend, "the tensors live on CPUs"
+        raise ValueError(f"shared memory cannot be had here: {why}; gloo can")
+    return backend, why
