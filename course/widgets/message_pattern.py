@@ -36,7 +36,7 @@ def who_sends(messages: Collection[Ends], ranks: int) -> str:
     by_sender: dict[int, list[str]] = {}
     for src, dst in sorted(ends):
         by_sender.setdefault(src, []).append(str(dst))
-    return ", ".join(f"{src} sends to {' and '.join(to)}" for src, to in by_sender.items())
+    return ", ".join(f"rank {src} sends to {' and '.join(to)}" for src, to in by_sender.items())
 
 
 def _common_hop(ends: set[Ends], ranks: int) -> int | None:

@@ -71,7 +71,7 @@ class Run:
 
     def __init__(self, record: StepRecord) -> None:
         self.ranks, self.chunks = record.ranks, record.chunks
-        self.title = f"{in_words(record.algorithm).capitalize()}, {counted(record.ranks, 'rank')}"
+        self.title = f"{_sentence(record.algorithm)}, {counted(record.ranks, 'rank')}"
         self.sums_are_named = record.ranks <= MOST_NAMED
         start = before_first(record)
         holds = [start, *(step.holds for step in record.steps)]
@@ -99,7 +99,7 @@ class Run:
         return Position(0, "start", "start", headline, (), self._table(holds, holds))
 
     def _after(self, step: Step, before: Holds) -> Position:
-        phase, messages = in_words(step.phase), merged(step.moves)
+        phase, messages = step.phase, merged(step.moves)
         headline = (
             f"Step {step.number} of {self._steps}, {phase}: {who_sends(messages, self.ranks)}. "
             f"Then {self._state(step.holds)}."
@@ -155,7 +155,7 @@ class Run:
         """What is whole at the end, rank by rank where all have equally much."""
         counts = {sum(len(cell) == self._most for cell in row) for row in holds}
         if counts == {self.chunks}:
-            return f"every rank has {'the whole sum' if self.is_sum else 'all values'}"
+            return f"every rank has {'the whole sum' if self.is_sum else 'a chunk from every rank'}"
         if len(counts) == 1 and self.is_sum:
             return f"every rank has {counts.pop()} of {self.chunks} finished sums"
         return self._state(holds)
@@ -178,11 +178,8 @@ def before_first(record: StepRecord) -> Holds:
     return holds
 
 
-def in_words(name: str) -> str:
-    """An algorithm's or phase's name as readers write it: `ring_all_reduce`, ring all-reduce."""
-    for op in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
-        name = name.replace(op, op.replace("_", "-"))
-    return name.replace("one_shot", "one-shot").replace("two_shot", "two-shot").replace("_", " ")
+def _sentence(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _listed(ranks: Sequence[int]) -> str:

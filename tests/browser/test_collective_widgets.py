@@ -16,7 +16,7 @@ def two_rank_ring() -> StepRecord:
     records = []
     for rank in (0, 1):
         record, other = Record(), 1 - rank
-        record.begin("ring_all_reduce", rank, 2, 2, [0, 1])
+        record.begin("ring all-reduce", rank, 2, 2, [0, 1])
         record.step("reduce-scatter").sent(rank, other).added(other, other)
         record.step("all-gather").sent(other, other).kept(rank, other)
         records.append(record)

@@ -16,7 +16,7 @@ def ring_record(n: int) -> StepRecord:
     records = []
     for rank in range(n):
         record, before, after = Record(), (rank - 1) % n, (rank + 1) % n
-        record.begin("ring_all_reduce", rank, n, n, range(n))
+        record.begin("ring all-reduce", rank, n, n, range(n))
         for hop in range(n - 1):
             step = record.step("reduce-scatter").sent((rank - hop) % n, after)
             step.added((before - hop) % n, before)
@@ -32,7 +32,7 @@ def gather_record(n: int) -> StepRecord:
     records = []
     for rank in range(n):
         record, before = Record(), (rank - 1) % n
-        record.begin("ring_all_gather", rank, n, n, [rank])
+        record.begin("ring all-gather", rank, n, n, [rank])
         for hop in range(n - 1):
             step = record.step("all-gather").sent((rank - hop) % n, (rank + 1) % n)
             step.kept((before - hop) % n, before)
@@ -45,7 +45,7 @@ def pair_record() -> StepRecord:
     records = []
     for rank in (0, 1):
         record = Record()
-        record.begin("recursive_doubling_all_reduce", rank, 2, 1, [0])
+        record.begin("recursive doubling", rank, 2, 1, [0])
         record.step("exchange").sent(0, 1 - rank).added(0, 1 - rank)
         records.append(record)
     return merge_records(records)
@@ -102,7 +102,7 @@ def test_a_gather_adds_nothing_and_names_where_values_are_from():
     assert not run.is_sum
     assert {sent.then for position in run.positions for sent in position.sent} == {"kept"}
     assert [held.text for held in run.positions[1].held[0]] == ["from 0", "\N{EN DASH}", "from 2"]
-    assert run.finding == "Ring all-gather, 3 ranks: after 2 steps every rank has all values"
+    assert run.finding.endswith("after 2 steps every rank has a chunk from every rank")
 
 
 def test_long_sums_are_counted_and_short_ones_written_out():
@@ -112,7 +112,7 @@ def test_long_sums_are_counted_and_short_ones_written_out():
 
 def test_a_run_of_one_rank_sends_nothing():
     record = Record()
-    record.begin("ring_all_reduce", 0, 1, 1, [0])
+    record.begin("ring all-reduce", 0, 1, 1, [0])
     run = Run(merge_records([record]))
     assert len(run.positions) == 1
     assert RingStepper(merge_records([record])).static()
@@ -126,8 +126,8 @@ def test_a_run_of_one_rank_sends_nothing():
         ({(0, 1), (1, 0)}, 2, "ranks exchange in pairs: 0 with 1"),
         ({(0, 2), (2, 0), (1, 3), (3, 1)}, 4, "ranks exchange in pairs: 0 with 2, 1 with 3"),
         ({(a, b) for a in range(3) for b in range(3) if a != b}, 3, "every rank sends to every"),
-        ({(2, 0)}, 3, "2 sends to 0"),
-        ({(0, 1), (0, 2)}, 4, "0 sends to 1 and 2"),
+        ({(2, 0)}, 3, "rank 2 sends to 0"),
+        ({(0, 1), (0, 2)}, 4, "rank 0 sends to 1 and 2"),
         (set(), 2, "nothing is sent"),
     ],
 )
