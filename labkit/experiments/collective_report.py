@@ -24,8 +24,8 @@ def print_times(times: CollectiveTimes, stream: TextIO = sys.stdout) -> None:
         rows = [row for row in times.rows if (row.op, row.ranks) == (op, ranks)]
         console.print(_table(f"{op}, {ranks} ranks, {times.dtype} (measured)", rows))
     console.print("x gloo: times as fast as gloo, the median of the ratios within each turn")
-    for name, reason in times.left_out:
-        console.print(f"left out: {name}: {reason}", soft_wrap=True, markup=False)
+    for _, reason in times.left_out:
+        console.print(f"left out: {reason}", soft_wrap=True, markup=False)
     console.print(times.source, soft_wrap=True, markup=False)
 
 
