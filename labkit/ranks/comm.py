@@ -5,8 +5,7 @@ A group of one sends nothing but checks its arguments all the same.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +22,24 @@ from labkit.ranks.transport_choice import check_transport, choose_transport, tol
 
 def _ignore(value: Any) -> None:
     pass
+
+
+def _value_of(x: Tensor) -> Tensor:
+    """`x` without its history."""
+    return x.detach() if x.requires_grad else x
+
+
+class _Noted:
+    """Around an operation that the flight recorder was told of: tells it when that is over."""
+
+    def __init__(self, recorder: FlightRecorder) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        self._recorder.leave()
 
 
 class Comm:
@@ -58,8 +75,10 @@ class Comm:
         self.rank = 0 if group is None else group.rank()
         self.name = name
         self.device = torch.device(device)
+        self._is_on_cpu = self.device.type == "cpu"
         self._group = self._p2p_group = group
         self._recorder = recorder or FlightRecorder.null()
+        self._until_left = _Noted(self._recorder)
         is_world = group is not None and group is dist.group.WORLD
         self._noted_group = self._recorder.group(name, None if is_world else self.ranks)
         self._reporter = reporter or _ignore
@@ -138,7 +157,7 @@ class Comm:
         checks.check_reduction("all_reduce", op, x.dtype)
         if self.transport is not None:
             with self._noted("all_reduce", x, detail="" if op == "sum" else op):
-                self.transport.all_reduce(x.detach(), op)
+                self.transport.all_reduce(_value_of(x), op)
         return x
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
@@ -148,7 +167,7 @@ class Comm:
         if self.transport is None:
             return x.clone()
         with self._noted("all_gather", x):
-            return self.transport.all_gather(x.detach(), dim)
+            return self.transport.all_gather(_value_of(x), dim)
 
     def reduce_scatter(self, x: Tensor, dim: int = 0, op: str = "sum") -> Tensor:
         """Reduce over the group, keep my part of `dim`: part `rank` of `size` equal ones."""
@@ -160,7 +179,7 @@ class Comm:
             return x.clone()
         unusual = [op] * (op != "sum") + [f"dim {dim}"] * (dim != 0)
         with self._noted("reduce_scatter", x, detail=", ".join(unusual)):
-            return self.transport.reduce_scatter(x.detach(), dim, op)
+            return self.transport.reduce_scatter(_value_of(x), dim, op)
 
     def broadcast(self, x: Tensor, src: int = 0) -> Tensor:
         """Copy rank `src`'s `x` into every rank's `x`, in place."""
@@ -168,7 +187,7 @@ class Comm:
         checks.check_rank("broadcast", src, self.size)
         if self.transport is not None:
             with self._noted("broadcast", x, self.ranks[src]):
-                self.transport.broadcast(x.detach(), src)
+                self.transport.broadcast(_value_of(x), src)
         return x
 
     def all_to_all(
@@ -201,7 +220,7 @@ class Comm:
             return x.clone()
         splits = Splits(self.rank, tuple(sent), tuple(came))
         with self._noted("all_to_all", x, splits=splits):
-            return self.transport.all_to_all(x.detach(), sent, came)
+            return self.transport.all_to_all(_value_of(x), sent, came)
 
     def exchange_counts(self, x: Tensor, input_splits: Sequence[int]) -> list[int]:
         """The `output_splits` that go with these `input_splits` of `x`: one small all-to-all."""
@@ -315,21 +334,18 @@ class Comm:
     # -- inside --------------------------------------------------------------------------------
 
     def _check(self, op: str, x: Tensor, in_place: bool = False) -> None:
-        checks.check_device(op, x, self.device)
-        if in_place:
+        if not (self._is_on_cpu and isinstance(x, Tensor) and x.is_cpu):  # the cheap way to say so
+            checks.check_device(op, x, self.device)
+        if in_place and not x.is_contiguous():
             checks.check_in_place(op, x)
 
-    @contextmanager
     def _noted(
         self, op: str, x: Tensor | None = None, peer: int | None = None, **more: Any
-    ) -> Iterator[None]:
-        """Tell the flight recorder what this rank is about to wait in."""
+    ) -> "_Noted":
+        """Tell the flight recorder what this rank is about to wait in, until the `with` ends."""
         shape, dtype = ((), "") if x is None else (x.shape, x.dtype)
         self._recorder.enter(self._noted_group, op, shape, dtype, peer=peer, **more)
-        try:
-            yield
-        finally:
-            self._recorder.leave()
+        return self._until_left
 
     def _connect(self, told: str | None) -> None:
         """What all ranks of a new group do once.
