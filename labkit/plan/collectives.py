@@ -191,7 +191,7 @@ class OneShot(_Shots):
 
 @dataclass(frozen=True)
 class TwoShot(_Shots):
-    """All-reduce in two steps: each rank adds up its n-th part of S, then gives it to all others."""
+    """All-reduce in two steps: each rank adds up its n-th part, then sends it to all others."""
 
     def _wire_bytes(self, n: int, payload_bytes: float) -> float:
         return 2 * (n - 1) * payload_bytes / n
