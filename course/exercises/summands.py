@@ -21,7 +21,7 @@ def summands(value: Any, candidates: Tensor, most: int = 1) -> tuple[int, ...] |
     if value.shape != candidates.shape[1:] or not value.numel():
         return None
     times = _all_times(len(candidates), most)
-    sums = times @ candidates.flatten(1)
+    sums = times @ candidates.reshape(len(candidates), -1)
     (found,) = (sums == value.flatten()).all(dim=1).nonzero(as_tuple=True)
     if len(found) != 1:
         return None
