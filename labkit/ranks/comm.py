@@ -32,6 +32,8 @@ def _value_of(x: Tensor) -> Tensor:
 class _Noted:
     """Around an operation that the flight recorder was told of: tells it when that is over."""
 
+    __slots__ = ("_recorder",)
+
     def __init__(self, recorder: FlightRecorder) -> None:
         self._recorder = recorder
 
@@ -78,7 +80,6 @@ class Comm:
         self._is_on_cpu = self.device.type == "cpu"
         self._group = self._p2p_group = group
         self._recorder = recorder or FlightRecorder.null()
-        self._until_left = _Noted(self._recorder)
         is_world = group is not None and group is dist.group.WORLD
         self._noted_group = self._recorder.group(name, None if is_world else self.ranks)
         self._reporter = reporter or _ignore
@@ -142,7 +143,9 @@ class Comm:
             reporter=reporter,
             timeout=timeout,
         )
-        comm._connect(told_by() if collectives is None else collectives)
+        told = told_by() if collectives is None else check_transport(collectives)
+        comm._agree_on(f"the ranks were told to use different transports; here: {told}")
+        comm._connect(told)
         return comm
 
     def __repr__(self) -> str:
@@ -345,7 +348,7 @@ class Comm:
         """Tell the flight recorder what this rank is about to wait in, until the `with` ends."""
         shape, dtype = ((), "") if x is None else (x.shape, x.dtype)
         self._recorder.enter(self._noted_group, op, shape, dtype, peer=peer, **more)
-        return self._until_left
+        return _Noted(self._recorder)
 
     def _connect(self, told: str | None) -> None:
         """What all ranks of a new group do once.

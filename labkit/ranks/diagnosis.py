@@ -22,7 +22,13 @@ _STACK_SECONDS = 0.5
 _EXIT_SECONDS = 1.0
 _MISMATCH = "Detected mismatch between collectives"
 _MAX_HEADLINE = 200  # characters
-_BROKEN_CONNECTION = ("connection closed", "connection reset", "broken pipe", "gloo/transport")
+_BROKEN_CONNECTION = (
+    "connection closed",
+    "connection reset",
+    "broken pipe",
+    "gloo/transport",
+    "will not come: ",  # RankLost, over shared memory
+)
 
 
 @dataclass(frozen=True)

@@ -77,12 +77,19 @@ def loopback(place: Place, environ: Mapping[str, str]) -> dict[str, str]:
     return {key: name for key in interfaces if name is not None and key not in environ}
 
 
-def comm_from_env(*, timeout: float = 600.0, reporter: Callable[[Any], None] | None = None) -> Comm:
+def comm_from_env(
+    *,
+    timeout: float = 600.0,
+    reporter: Callable[[Any], None] | None = None,
+    collectives: str | None = None,
+) -> Comm:
     """The world under torchrun: joins the process group and takes this rank's GPU, if any.
 
     Args:
         timeout: seconds a rank may wait for the others, at the start and in each collective.
         reporter: receives what the ranks pass to `Comm.report`.
+        collectives: what carries the collectives; None: what LABKIT_COLLECTIVES names, or the
+            fastest that all ranks can have.
     """
     place = Place.from_env(os.environ)
     backend, device = choose_device(place, torch.cuda.device_count())
@@ -96,7 +103,7 @@ def comm_from_env(*, timeout: float = 600.0, reporter: Callable[[Any], None] | N
         dist.init_process_group(
             backend, timeout=limit, device_id=device if device.type == "cuda" else None
         )
-    return Comm.world(device, reporter=reporter, timeout=limit)
+    return Comm.world(device, reporter=reporter, timeout=limit, collectives=collectives)
 
 
 def run_target(comm: Comm, target: str, arguments: Arguments) -> Any:

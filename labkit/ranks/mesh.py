@@ -23,16 +23,31 @@ class Mesh:
         pp, dp, ep, tp: the group of the ranks that differ from me in that axis only.
     """
 
-    def __init__(self, world: Comm, *, pp: int = 1, dp: int = 1, ep: int = 1, tp: int = 1) -> None:
+    def __init__(
+        self,
+        world: Comm,
+        *,
+        pp: int = 1,
+        dp: int = 1,
+        ep: int = 1,
+        tp: int = 1,
+        collectives: str | None = None,
+    ) -> None:
         """Make the groups of every axis. All ranks of `world` call it with the same sizes.
 
+        `collectives` names what carries the collectives of every axis; None: what `world` was told,
+        or for each axis the fastest that its ranks can have. `explain` says which and why.
+
         Raises:
-            ValueError: the sizes do not multiply to the number of ranks.
+            ValueError: the sizes do not multiply to the number of ranks, or what `collectives`
+                names is not known or cannot be had.
         """
         self.world = world
         self.shape = dict(zip(AXES, (pp, dp, ep, tp), strict=True))
         _check_shape(self.shape, world.size)
-        self._groups = {axis: world.split(self._lines(axis), axis) for axis in AXES}
+        self._groups = {
+            axis: world.split(self._lines(axis), axis, collectives=collectives) for axis in AXES
+        }
         self.coordinates = {axis: comm.rank for axis, comm in self._groups.items()}
         self.pp, self.dp, self.ep, self.tp = (self._groups[axis] for axis in AXES)
 
@@ -51,6 +66,17 @@ class Mesh:
         sizes = " x ".join(f"{axis} {size}" for axis, size in self.shape.items())
         at = ", ".join(f"{axis} {place}" for axis, place in self.coordinates.items())
         return f"Mesh({sizes}; rank {self.world.rank} at {at})"
+
+    def explain(self) -> str:
+        """What carries the collectives along each axis, and why: one line per axis."""
+        lines = []
+        for axis, comm in self._groups.items():
+            if comm.transport is None:
+                lines.append(f"{axis}: 1 rank ({comm.transport_reason})")
+            else:
+                over = f"{comm.size} ranks over {comm.transport.name}"
+                lines.append(f"{axis}: {over} ({comm.transport_reason})")
+        return "\n".join(lines)
 
     def _lines(self, axis: str) -> list[list[int]]:
         """The ranks along `axis`, one list for each place on the other axes."""

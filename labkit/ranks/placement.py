@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from labkit.ranks.transport_choice import VARIABLE, check_transport, told_by
+
 MAX_RANKS = 128  # one takes some 40 MiB before it holds anything
 
 
@@ -68,7 +70,32 @@ def place(size: int, backend: str | None) -> Placement:
     return Placement("gloo", ("cpu",) * size)
 
 
-def environment(threads: int, check_collectives: bool) -> dict[str, str]:
+def place_collectives(
+    collectives: str | None, check_collectives: bool, devices: tuple[str, ...]
+) -> str | None:
+    """Which transport ranks on `devices` are told to take; None: they choose.
+
+    Torch compares collectives over gloo only, so with `check_collectives` it is gloo on CPUs.
+
+    Raises:
+        ValueError: there is no such transport, it cannot join these devices, or torch cannot
+            compare what goes over it.
+    """
+    device = devices[0].partition(":")[0]
+    if check_collectives and device == "cpu":
+        if collectives is not None and check_transport(collectives, device) != "gloo":
+            raise ValueError(
+                f"check_collectives has torch compare collectives, which it does over gloo only; "
+                f"leave it out, or leave out collectives={collectives!r}"
+            )
+        return "gloo"
+    told = told_by() if collectives is None else collectives
+    return told and check_transport(told, device)
+
+
+def environment(
+    threads: int, check_collectives: bool, collectives: str | None = None
+) -> dict[str, str]:
     """The parent's environment, with what concerns ranks on one machine set.
 
     The collectives stay on the loopback interface, so the host's name need not resolve.
@@ -81,6 +108,7 @@ def environment(threads: int, check_collectives: bool) -> dict[str, str]:
         OMP_NUM_THREADS=str(threads),
         OMP_WAIT_POLICY="passive",
     )
+    environ[VARIABLE] = collectives or ""
     if check_collectives:
         environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
     return environ

@@ -21,6 +21,7 @@ from labkit.ranks.placement import (
     check_threads,
     environment,
     place,
+    place_collectives,
 )
 from labkit.ranks.rank_ref import PoolInRankError, RankRef, sending_to
 from labkit.ranks.rank_set import RankSet
@@ -46,7 +47,10 @@ class RankPool:
         backend: "nccl" or "gloo"; by default nccl when there is a GPU for every rank.
         threads_per_rank: threads that torch uses in each rank.
         check_collectives: have torch compare op, shape and dtype before each collective
-            (slower; good for exercises).
+            (slower; good for exercises; over gloo only).
+        collectives: what carries the collectives, such as "gloo"; None: what the environment
+            variable LABKIT_COLLECTIVES names, or on CPUs shared memory where it can be had, and
+            between GPUs NCCL.
         start_timeout: seconds that the ranks may take to start.
     """
 
@@ -60,6 +64,7 @@ class RankPool:
         backend: str | None = None,
         threads_per_rank: int = 1,
         check_collectives: bool = False,
+        collectives: str | None = None,
         start_timeout: float = 60.0,
     ) -> None:
         self.size = check_size(size)
@@ -71,6 +76,9 @@ class RankPool:
             if (value := getattr(self, name)) is not None:
                 check_seconds(name, value)
         self._placement: Placement = place(self.size, backend)
+        self._collectives = place_collectives(
+            collectives, check_collectives, self._placement.devices
+        )
         self._threads = check_threads(threads_per_rank)
         fork_server()  # loads torch while the caller goes on
         self._check_collectives = check_collectives
@@ -238,7 +246,7 @@ class RankPool:
                 backend=self._placement.backend,
                 devices=self._placement.devices,
                 threads=self._threads,
-                environ=environment(self._threads, self._check_collectives),
+                environ=environment(self._threads, self._check_collectives, self._collectives),
                 timeout=self.start_timeout,
             )
         return self._ranks
