@@ -80,6 +80,10 @@ class CollectivePreset:
         """The model fitted to `n` ranks alone; `model` where that count was not recorded."""
         return self.by_ranks[n].model if n in self.by_ranks else self.model
 
+    def chosen_model(self, n: int) -> CostModel:
+        """`model` where one set of parameters fits all rank counts, else `model_for(n)`."""
+        return self.model if self.joint is None or self.joint.fits else self.model_for(n)
+
     def error_for(self, n: int) -> float | None:
         """The error of `model_for(n)`; None where there are no points of `n` ranks to tell."""
         return self.by_ranks[n].error if n in self.by_ranks else None

@@ -15,7 +15,7 @@ from labkit.plan.collective_presets import (
     TEXTBOOK_NVLINK,
     CollectivePreset,
 )
-from labkit.plan.collectives import CostModel, ring_wire_bytes
+from labkit.plan.collectives import ring_wire_bytes
 from labkit.plan.measured_points import Point
 from labkit.plan.recorded_points import POINTS
 
@@ -115,16 +115,13 @@ def compare(
     if not kept:
         raise ValueError(f"{name} was recorded at none of the sizes {list(sizes or ())}")
 
-    def fitted(n: int) -> CostModel:
-        return preset.model if preset.joint and preset.joint.fits else preset.model_for(n)
-
     return tuple(
         Comparison(
             ranks=p.ranks,
             payload_bytes=int(p.payload_bytes),
             recorded_seconds=p.seconds,
             textbook_seconds=textbook.model.seconds(p.ranks, p.payload_bytes),
-            fitted_seconds=fitted(p.ranks).seconds(p.ranks, p.payload_bytes),
+            fitted_seconds=preset.chosen_model(p.ranks).seconds(p.ranks, p.payload_bytes),
         )
         for p in kept
     )

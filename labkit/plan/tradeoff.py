@@ -3,7 +3,8 @@
     step = compute / n  +  ring bytes / bandwidth
 
 Less bandwidth always makes the step longer. Whether it is still shorter than on one GPU depends on
-how much the compute drops. Hop latency is left out: `labkit.plan.collectives` has it.
+how much the compute drops. `trade_off` compares two links by bandwidth alone; `sketch` prices a
+decode step with any cost model of `labkit.plan.collectives`, latency included.
 """
 
 from __future__ import annotations
@@ -12,6 +13,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from labkit.plan.collectives import ring_all_reduce_seconds
+from labkit.plan.decode_sketch import Sketch, SketchRegime, check_split, left_over, sketch
+
+__all__ = [
+    "NVLINK_BANDWIDTH",
+    "Regime",
+    "Sketch",
+    "SketchRegime",
+    "TradeOff",
+    "sketch",
+    "trade_off",
+]
 
 NVLINK_BANDWIDTH = 450e9
 """Bytes per second, one direction: NVLink of the Hopper generation (assumed, a round figure)."""
@@ -92,7 +104,7 @@ def trade_off(
         ValueError: a number outside its range.
     """
     _check(compute_seconds, tp, link_bandwidth, fast_bandwidth, compute_scaling)
-    compute = compute_seconds * (1 - compute_scaling + compute_scaling / tp)
+    compute = compute_seconds * left_over(tp, compute_scaling)
     slow = ring_all_reduce_seconds(payload_bytes, tp, bandwidth=link_bandwidth)
     fast = ring_all_reduce_seconds(payload_bytes, tp, bandwidth=fast_bandwidth)
     return TradeOff(
@@ -111,14 +123,9 @@ def _regime(one_gpu: float, slow_step: float, fast_step: float) -> Regime:
 
 
 def _check(compute: float, tp: int, link: float, fast: float, scaling: float) -> None:
-    if compute <= 0:
-        raise ValueError(f"compute_seconds is {compute}; it must be above 0")
-    if tp < 2:
-        raise ValueError(f"tp is {tp}; a trade-off needs at least 2 GPUs")
+    check_split(compute, tp, scaling)
     if fast < link:
         raise ValueError(
             f"fast_bandwidth {fast:g} B/s is below link_bandwidth {link:g} B/s; "
             "give the faster link as fast_bandwidth"
         )
-    if not 0 <= scaling <= 1:
-        raise ValueError(f"compute_scaling is {scaling}; it must be from 0 to 1")
