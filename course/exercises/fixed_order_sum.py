@@ -24,6 +24,8 @@ MESSAGES = {
     "only-one-rank": "The sum is right on one rank only. In an all-reduce every rank ends with it, "
     "bit for bit.",
     "mean-instead-of-sum": "The result is divided by the number of ranks: a mean, not a sum.",
+    "part-missing": "One rank's part is not in the sum: the parts that arrived were added, and the "
+    "one that was there already was not, or it was overwritten.",
     "own-first": "Each rank begins with its own part and then adds the others'. So every rank adds "
     "in another order, and the ranks' results differ in their last bits.",
     "order-of-arrival": "Each rank adds the parts as they come round the ring, from its own on. So "
@@ -123,12 +125,16 @@ def _returned(parts: Tensor) -> Iterator[tuple[str, Returns]]:
         return
     yield "missing-reduce", parts.unbind().__getitem__
     yield "mean-instead-of-sum", on_every_rank((in_order(parts, range(ranks)) / ranks).to(dtype))
+    others = [[r for r in range(ranks) if r != rank] for rank in range(ranks)]
+    lacking = [in_order(parts, rest).to(dtype) for rest in others]
+    yield "part-missing", lacking.__getitem__
+    for total in lacking:
+        yield "part-missing", on_every_rank(total)
     if ranks == 2:
         return
     if dtype == torch.bfloat16:
         yield "rounded-on-the-way", on_every_rank(next(_other_sums(parts)))
         return
-    others = [[r for r in range(ranks) if r != rank] for rank in range(ranks)]
     own_first = [in_order(parts, [rank, *others[rank]]) for rank in range(ranks)]
     yield "own-first", own_first.__getitem__
     own_first = [in_order(parts, [rank, *others[rank][::-1]]) for rank in range(ranks)]

@@ -30,8 +30,10 @@ WAYS = {
     "gather-in-the-middle",
     "gathered-partial-sums",
     "other-collectives",
+    "other-messages",
     "reduce-in-the-middle",
     "sends-all-logits",
+    "sends-too-much",
     "summed-not-gathered",
 }
 """Keys that say how the numbers travelled. The result itself may be right."""

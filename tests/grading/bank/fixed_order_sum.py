@@ -78,6 +78,25 @@ def takes_the_mean_in_order(comm, x):
     return total.div(comm.size).to(x.dtype)
 
 
+def adds_only_what_arrived(comm, x):
+    if comm.size == 1:
+        return x.clone()
+    parts = _parts(comm, x)
+    return _added([part for rank, part in enumerate(parts) if rank != comm.rank], x.dtype)
+
+
+def rank_0_forgets_its_own(comm, x):
+    if comm.size == 1:
+        return x.clone()
+    if comm.rank:
+        comm.send(x, 0)
+        return comm.recv(torch.empty_like(x), 0)
+    total = _added([comm.recv(torch.empty_like(x), r) for r in range(1, comm.size)], x.dtype)
+    for other in range(1, comm.size):
+        comm.send(total, other)
+    return total
+
+
 def begins_with_its_own(comm, x):
     parts = _parts(comm, x)
     others = [part for rank, part in enumerate(parts) if rank != comm.rank]
@@ -314,6 +333,7 @@ WRONG = {
     "missing-reduce": [never_talks, forgets_to_add],
     "only-one-rank": [a_chain_without_a_way_back, rank_0_alone_adds],
     "mean-instead-of-sum": [divides_by_the_ranks, takes_the_mean_in_order],
+    "part-missing": [adds_only_what_arrived, rank_0_forgets_its_own],
     "own-first": [
         begins_with_its_own,
         begins_with_its_own_and_goes_down,
