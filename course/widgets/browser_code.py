@@ -2,10 +2,14 @@
 
 from importlib.resources import files
 
+_PARTS = {"explorer": ("chart",)}
+"""Widget -> the files that its own needs besides `page.js`."""
+
 
 def javascript(name: str) -> str:
-    """The ES module of a widget: what all share (`page.js`), then `<name>.js`."""
-    return f"{_read('page.js')}\n{_read(f'{name}.js')}"
+    """The ES module of a widget: what all share (`page.js`), its parts, then `<name>.js`."""
+    files_of = ("page", *_PARTS.get(name, ()), name)
+    return "\n".join(_read(f"{file}.js") for file in files_of)
 
 
 def stylesheet(name: str = "") -> str:

@@ -11,6 +11,7 @@ function render({ model, el }) {
     "What you see below is its last answer.";
   const hint = element("p", { className: "labkit-hint" });
   const figure = element("div", { className: "labkit-scroll" });
+  const chart = element("div");
   const sentences = element("ul");
   const origin = element("p", { className: "labkit-hint" });
   const controls = model.get("controls").map((control) => makeControl(control, choose));
@@ -45,13 +46,14 @@ function render({ model, el }) {
     );
     hint.textContent = view.hint;
     figure.replaceChildren(...(view.rows.length ? [drawTable(view), drawLegend(view)] : []));
+    chart.replaceChildren(...(view.chart ? [drawChart(view.chart)] : []));
     sentences.replaceChildren(...list(view.sentences).children);
     origin.textContent = view.origin;
   }
 
   const panel = element("div", { className: "labkit-controls" });
   panel.append(...controls.map((control) => control.box));
-  el.append(panel, hint, waiting, verdict, figure, sentences, origin);
+  el.append(panel, hint, waiting, verdict, figure, chart, sentences, origin);
   model.on("change:choice", show);
   model.on("change:answers", show);
   show();

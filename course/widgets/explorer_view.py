@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Look = Literal["first", "again", "filler"]
@@ -68,7 +68,9 @@ class View:
     """Heading and what stands under it, for each column of the figure."""
     rows: tuple[tuple[str, Sequence[Cell]], ...] = ()
     legend: tuple[tuple[Look, str], ...] = field(default=())
+    chart: Mapping[str, Any] | None = None
+    """Curves under the figure, as `Chart.geometry` places them."""
 
     def as_data(self) -> dict[str, Any]:
         """As lists, dicts, strings and numbers."""
-        return asdict(self)
+        return {**asdict(replace(self, chart=None)), "chart": self.chart}

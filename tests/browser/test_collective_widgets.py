@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from widget_page import blank_page, render, state_of
 
+from course.widgets.collective_sketch import CollectiveSketch
 from course.widgets.ring_stepper import RingStepper
+from labkit.plan.collectives import Ring
 from labkit.ranks.algorithm_record import Record, StepRecord, merge_records
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -82,3 +84,39 @@ def test_stepper_steps_plays_and_pauses_by_keyboard(browser: Any):
     page.clock.run_for(1_000)
     expect(dots).to_have_count(0)
     expect(finished).to_have_count(4)
+
+
+def test_sketch_names_each_regime_marks_the_crossing_and_overlays_by_keyboard(browser: Any):
+    from playwright.sync_api import expect
+
+    widget = CollectiveSketch({"gloo": Ring(150e-6, 2e9)}).make_widget()
+    page = blank_page(browser, "explorer")
+    page.set_viewport_size({"width": 800, "height": 1200})
+    render(page, "explorer", state_of(widget, "controls", "choice", "answers"))
+
+    def answer() -> None:
+        """What the kernel does with a move."""
+        widget.choice = page.evaluate("window.saved.choice")
+        page.evaluate("answers => model.set('answers', answers)", widget.answers)
+
+    verdict, chart = page.locator(".labkit-verdict"), page.locator(".labkit-chart")
+    expect(verdict).to_have_text("✓ The link is slow, but the split still wins.")
+    expect(chart.locator("text", has_text="crossing: batch")).to_be_visible()
+    expect(chart.locator("text", has_text="you are here")).to_be_visible()
+    expect(chart).to_have_attribute("aria-label", re.compile("stops paying at a batch"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 800
+
+    scaling = page.get_by_label("Compute that divides")
+    scaling.press("Home")
+    expect(verdict).to_have_text("✗ The split hurts.")
+    expect(chart.locator(".labkit-mark")).to_have_count(0)
+    answer()
+    scaling.press("End")
+    answer()
+    page.get_by_role("combobox", name="Link").press("ArrowUp")
+    expect(verdict).to_have_text("✓ The split helps.")
+    answer()
+    expect(page.locator("tbody")).not_to_contain_text("gloo")
+    page.get_by_role("combobox", name="Lay over it").press("ArrowDown")
+    expect(page.locator("tbody")).to_contain_text("gloo")
+    expect(chart.locator("text", has_text="gloo")).to_be_visible()
