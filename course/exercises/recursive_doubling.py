@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -92,31 +92,26 @@ def _shown(parts: Tensor) -> Iterator[tuple[str, Callable[[Outcome], bool]]]:
         waiting = ranks - power
         return has_rest and sorted(states) == ["returned"] * power + ["waiting"] * waiting
 
-    def adds(*wanted: Callable[[tuple[int, ...]], bool]) -> Callable[[Outcome], bool]:
-        """Whether every rank's result is a sum of parts, and one of each kind is among them."""
+    def sums(
+        wanted: Callable[[tuple[int, ...]], bool], of: Callable[[Iterable[bool]], bool]
+    ) -> Callable[[Outcome], bool]:
+        """Whether every rank's result is a sum of parts, and any or all (`of`) are as wanted."""
         return lambda outcome: (
-            len(made := counts(outcome)) == ranks and all(any(map(kind, made)) for kind in wanted)
+            len(made := counts(outcome)) == ranks and of(wanted(times) for times in made)
         )
-
-    def every(wanted: Callable[[tuple[int, ...]], bool]) -> Callable[[Outcome], bool]:
-        return lambda outcome: len(made := counts(outcome)) == ranks and all(map(wanted, made))
 
     yield "no-such-partner", lambda outcome: has_rest and _names_no_rank(outcome)
     yield "result-not-sent-back", nobody_answers
     yield "only-one-rank", lambda outcome: ranks == power and right_on_one_rank_only(total)(outcome)
     yield "result-not-sent-back", not_sent_back
-    if not has_rest:
-        yield "wrong-partner", every(lambda times: 0 in times and max(times) > 1)
-    yield "counted-twice", adds(lambda times: max(times) > 1)
     if has_rest:
-        yield "rest-not-folded", adds(lambda times: 0 in times)
+        yield "counted-twice", sums(lambda times: max(times) > 1, any)
+        yield "rest-not-folded", sums(lambda times: 0 in times, any)
     else:
-        own_and_one_a_round = rounds + 1
-        yield (
-            "sum-not-passed-on",
-            every(lambda times: sum(times) == own_and_one_a_round < ranks),
-        )
-        yield "round-missing", every(lambda times: sum(times) < ranks)
+        yield "wrong-partner", sums(lambda times: 0 in times and max(times) > 1, all)
+        yield "counted-twice", sums(lambda times: max(times) > 1, any)
+        yield "sum-not-passed-on", sums(lambda times: sum(times) == rounds + 1 < ranks, all)
+        yield "round-missing", sums(lambda times: sum(times) < ranks, all)
     yield (
         "other-messages",
         lambda outcome: (
