@@ -2,7 +2,7 @@ const STEP_MS = 2000; // from one step to the next while it plays
 const TRAVEL_MS = 900; // how long a message is on its way
 const SIZE = 320; // the picture's, in its own units
 const NODE = 21;
-const MOST_BESIDE = 5; // chunks that fit a table beside the picture
+const MOST_BESIDE = 4; // chunks that fit a table beside the picture
 const GAP = 4; // between an arrow's end and a rank
 
 function render({ model, el }) {
@@ -76,7 +76,7 @@ function render({ model, el }) {
     headline.textContent = position.headline;
     messages.replaceChildren(
       ...position.sent.map(({ src, dst, cargo, then }) =>
-        element("li", {}, `rank ${src} to rank ${dst}: ${cargo}, ${then} there`),
+        element("li", {}, `rank ${src} to rank ${dst}: ${cargo}, ${then}`),
       ),
       ...(position.sent.length ? [] : [element("li", {}, "Nothing has been sent yet.")]),
     );
@@ -234,7 +234,7 @@ function legend({ is_sum, chunks }) {
   };
   return element(
     "p",
-    { className: "labkit-legend" },
+    { className: "labkit-stepper-legend" },
     ...(is_sum ? [entry("labkit-hold-partial", "partial sum")] : []),
     entry("labkit-hold-whole", is_sum ? "finished sum" : "values"),
     entry("labkit-new", "new in this step"),

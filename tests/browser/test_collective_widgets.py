@@ -48,8 +48,8 @@ def test_stepper_steps_plays_and_pauses_by_keyboard(browser: Any):
     expect(finished).to_have_count(2)
     expect(page.locator("li")).to_have_text(
         [
-            "rank 0 to rank 1: chunk 0 (values of rank 0), added there",
-            "rank 1 to rank 0: chunk 1 (values of rank 1), added there",
+            "rank 0 to rank 1: chunk 0 (values of rank 0), added",
+            "rank 1 to rank 0: chunk 1 (values of rank 1), added",
         ]
     )
     expect(page.locator("td").filter(has_text="new")).to_have_count(2)

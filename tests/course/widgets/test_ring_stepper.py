@@ -9,6 +9,7 @@ from course.widgets.ring_stepper import RingStepper, messages_table
 from course.widgets.stepper_drawing import draw_run
 from course.widgets.stepper_view import Run, before_first
 from labkit.ranks.algorithm_record import Record, StepRecord, merge_records
+from labkit.ranks.algorithms import ALGORITHMS
 
 
 def ring_record(n: int) -> StepRecord:
@@ -158,3 +159,22 @@ def test_widget_starts_before_the_first_step():
     assert widget is not None
     assert widget.position == 0
     assert widget.run["ranks"] == 2
+
+
+def test_every_algorithm_can_be_stepped_through_from_a_real_run(pool):
+    def all_records(comm):  # runs on the ranks
+        from torch import arange
+
+        records = {}
+        for name, algorithm in ALGORITHMS.items():
+            records[name] = Record()
+            algorithm.run(comm, arange(6.0), record=records[name])
+        return records
+
+    by_rank = pool(3).run(all_records)
+    for name, algorithm in ALGORITHMS.items():
+        run = Run(merge_records([records[name] for records in by_rank]))
+        assert run.title.lower() == f"{algorithm.title}, 3 ranks"
+        whole = 1 if algorithm.op == "reduce_scatter" else run.chunks
+        ends = [[held.look for held in row].count("whole") for row in run.positions[-1].held]
+        assert ends == [whole] * 3
