@@ -57,13 +57,15 @@ def attempt(
         if fd >= 0:
             os.close(fd)
     assert segment is not None
+    have_cores = _has_cores_for_all(size)
     rounds = Rounds(
         segment,
-        Signals(segment.signals, size, me, spins=SPINS if _has_cores_for_all(size) else 0),
+        Signals(segment.signals, size, me, spins=SPINS if have_cores else 0),
         me,
         ranks=dist.get_process_group_ranks(group),
         processes=[(card["pid"], card["started"]) for card in cards],
         timeout=(timeout or _NO_LIMIT).total_seconds(),
+        have_cores=have_cores,
     )
     return SharedMemory(segment, rounds, me), f"its {size} ranks run on one host"
 

@@ -64,11 +64,13 @@ class Rounds:
         ranks: Sequence[int],
         processes: Sequence[tuple[int, str]],
         timeout: float,
+        have_cores: bool,
     ) -> None:
         """For each rank of the group: what errors call it, its process id and start time.
 
-        `timeout`: seconds that a round may take.
+        `timeout`: seconds that a round may take. `have_cores`: whether each rank has one.
         """
+        self.have_cores = have_cores
         self._signals = signals
         self.ranks = ranks
         self._processes = processes

@@ -104,6 +104,7 @@ def test_mismatch_is_an_error_that_names_the_first_one(pair: RankPool, name: str
 
 def test_mismatch_before_what_is_on_record_is_found_too(pair: RankPool) -> None:
     def work(comm: Comm) -> None:
+        comm = comm.over("gloo")  # where only the flight recorder knows
         comm.all_reduce(torch.ones(4), "max" if comm.rank else "sum")
         for _ in range(100):
             comm.barrier()
