@@ -8,6 +8,16 @@ from course.grading.exercise import Exercise
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
     "00_start_here": ("all_reduce_by_hand", "mean_of_uneven_parts", "find_the_skipper"),
+    "01_collectives": (
+        "ring_reduce_scatter",
+        "ring_all_gather",
+        "recursive_doubling",
+        "fixed_order_sum",
+        "collective_bytes",
+        "fit_alpha_beta",
+        "one_or_two_shot",
+        "fix_a_deadlock",
+    ),
     "02_tensor_parallel": (
         "column_parallel",
         "row_parallel",

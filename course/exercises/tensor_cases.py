@@ -46,11 +46,16 @@ def mistakes(
     returned: Iterable[tuple[str, Returns]],
     shown: Iterable[tuple[str, Callable[[Outcome], bool]]] = (),
 ) -> tuple[Mistake, ...]:
-    """One Mistake for each (key, what it returns) and (key, what shows it), in this order.
+    """One Mistake for each (text, what it returns) and (text, what shows it), in this order.
 
-    A key may come more than once: several ways to write the same mistake.
+    A text is a name in `messages`; up to a colon, if it has one, it is the key: "cut: too long" and
+    "cut: too short" have a message each. It may come more than once: several ways to write it.
     """
     return (
-        *(Mistake(key, messages[key], returns=returns) for key, returns in returned),
-        *(Mistake(key, messages[key], shows=shows) for key, shows in shown),
+        *(Mistake(_key(text), messages[text], returns=returns) for text, returns in returned),
+        *(Mistake(_key(text), messages[text], shows=shows) for text, shows in shown),
     )
+
+
+def _key(text: str) -> str:
+    return text.partition(":")[0]

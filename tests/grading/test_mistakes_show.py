@@ -19,6 +19,8 @@ NAMES = (
     "ring_all_gather",
     "recursive_doubling",
     "fixed_order_sum",
+    "one_or_two_shot",
+    "fix_a_deadlock",
     "vocab_ranges",
     "vocab_argmax",
     "vocab_log_softmax",
