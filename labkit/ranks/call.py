@@ -38,6 +38,8 @@ class Call:
         self.outcomes: dict[int, Outcome] = {}
         ranks.num_calls += 1
         self._number = ranks.num_calls
+        for rank in ranks.members:
+            rank.call = self._number
         self._first_failure = float("inf")
         self._picture: object = None
         self._picture_since = 0.0

@@ -144,12 +144,13 @@ class FlightRecorder:
         """Note that the operation entered last is over."""
         self._words[self._record + memory.STATE] = memory.DONE
 
-    def new_call(self) -> None:
-        """Note that a new call begins: count from 1 again."""
+    def new_call(self, number: int = 0) -> None:
+        """Note that call `number` begins: count from 1 again."""
         self._words[memory.BEFORE] = self._count
         self._words[memory.STREAMS] = self._words[memory.FULL] = 0
         for counts in (self._notes, self._streams, self._messages, self._made_in_call):
             counts.clear()
+        self._words[memory.CALL] = number
 
     def detach(self) -> None:
         """In a fork of this rank: what happens here is not what the rank does."""

@@ -116,14 +116,17 @@ class FlightEntry:
         return None
 
 
-def read_flight(buffer: Any) -> FlightEntry:
+def read_flight(buffer: Any, call: int = 0) -> FlightEntry:
     """Read what a rank wrote, from another process, whatever that rank is doing meanwhile.
 
+    What it wrote before it began call number `call` says nothing about that call: it is idle.
     A record that changes while it is read is read again; one left half written by a dead rank is
     dropped.
     """
     view = memoryview(buffer).cast("B")[: memory.FLIGHT_BYTES]
     words = view.cast("Q")
+    if words[memory.CALL] != call:
+        return FlightEntry("idle", 2 * words[memory.COUNT], None)
     for _ in range(100):
         count, before = words[memory.COUNT], words[memory.BEFORE]
         oldest = max(before, count - memory.NUM_RECORDS)

@@ -2,7 +2,8 @@
 
 It is made of 8-byte words, `FLIGHT_BYTES` in all: a header and two tables.
 
-    header   operations so far, those before this call, streams in use, "the table is full"
+    header   operations so far, those before this call, streams in use, "the table is full", the
+             number of the call
     records  a ring of the last `NUM_RECORDS` operations, for telling what happened
     streams  what must match between ranks, from the first operation of the call to the last
 
@@ -22,7 +23,7 @@ FIRST_STREAM = HEADER_WORDS + NUM_RECORDS * RECORD_WORDS
 # The last stream is where those that find the table full write: nobody reads it.
 FLIGHT_BYTES = 8 * (FIRST_STREAM + (NUM_STREAMS + 1) * STREAM_WORDS)
 
-COUNT, BEFORE, STREAMS, FULL = range(4)  # words of the header
+COUNT, BEFORE, STREAMS, FULL, CALL = range(5)  # words of the header
 # Words of a record. VERSION is odd while the record is written.
 VERSION, STATE, LENGTH, GROUP, SEQ, OUTGOING, INCOMING, STARTED, BODY = range(9)
 # Words of a stream.

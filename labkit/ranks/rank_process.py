@@ -19,6 +19,7 @@ class RankProcess:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
+        self.call = 0  # the number of the call that it was sent last
         self.pid: int | None = None
         self.exit_code: int | None = None  # negative: killed by that signal
         self.output = _append_file()
@@ -36,7 +37,7 @@ class RankProcess:
         return tuple(file.fileno() for file in files)
 
     def flight(self) -> FlightEntry:
-        return read_flight(self.memory)
+        return read_flight(self.memory, self.call)
 
     def streams(self) -> Streams:
         return read_streams(self.memory)

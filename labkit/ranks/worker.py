@@ -69,7 +69,7 @@ def main(sock: socket.socket, stack_fd: int, flight_fd: int, settings: dict[str,
         if kind == Kind.FREE:
             _kept.pop(loads(body), None)
             continue
-        recorder.new_call()
+        recorder.new_call(number)
         report.new_call(number)
         answer = _run(comm, kind, body)
         if os.getpid() != owner:

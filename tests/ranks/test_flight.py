@@ -47,12 +47,23 @@ def test_new_call_counts_from_one_again_and_forgets_the_last() -> None:
     world = recorder.group("world")
     recorder.enter(world, "barrier")
     recorder.leave()
-    recorder.new_call()
-    entry = read_flight(memory)
+    recorder.new_call(7)
+    entry = read_flight(memory, 7)
     assert (entry.state, entry.last, entry.streams.number(world.key)) == ("idle", None, 0)
     assert recorder.enter(world, "barrier") == 1
-    entry = read_flight(memory)
+    entry = read_flight(memory, 7)
     assert len(entry.history) == entry.streams.number(world.key) == 1
+
+
+def test_what_a_rank_did_before_it_heard_of_a_call_says_nothing_about_that_call() -> None:
+    memory = bytearray(FLIGHT_BYTES)
+    recorder = FlightRecorder(memory)
+    world = recorder.group("world")
+    recorder.new_call(7)
+    recorder.enter(world, "barrier")
+    entry = read_flight(memory, 8)
+    assert (entry.state, entry.last, entry.history) == ("idle", None, ())
+    assert entry.streams.number(world.key) == 0
 
 
 def test_sequence_numbers_count_per_group_and_sends_apart() -> None:
