@@ -115,6 +115,9 @@ def test_one_wild_point_does_not_spoil_a_fit_and_is_named(model, factor):
     for name, estimate in fit.parameters.items():
         assert estimate.value == pytest.approx(clean.parameters[name].value, rel=0.05), name
     assert fit.mean_abs_error > fit.kept_error
+    without = calibrate([*points[:19], *points[20:]], model)
+    for name, estimate in fit.parameters.items():
+        assert estimate.value == pytest.approx(without.parameters[name].value, rel=1e-4), name
 
 
 def test_a_model_that_does_not_fit_says_so_and_by_how_much():
