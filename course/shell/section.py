@@ -53,7 +53,7 @@ class QuizSection(Section):
     def make_widget(self) -> QuizWidget:
         from course.widgets.quiz import QuizWidget
 
-        return QuizWidget(quizzes=[_for_browser(quiz) for quiz in self.quizzes])
+        return QuizWidget(quizzes=[quiz_for_browser(quiz) for quiz in self.quizzes])
 
 
 class MapSection(Section):
@@ -75,7 +75,8 @@ class MapSection(Section):
         return MapWidget(drawing=drawing(self.map), mermaid=mermaid(self.map))
 
 
-def _for_browser(quiz: Quiz) -> dict[str, Any]:
+def quiz_for_browser(quiz: Quiz) -> dict[str, Any]:
+    """A quiz as the quiz widget takes it."""
     options = [
         {"text": to_html(o.text), "explains": to_html(o.explains), "isRight": o.is_right}
         for o in quiz.options

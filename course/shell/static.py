@@ -73,7 +73,7 @@ def questions(entries: Sequence[Question]) -> Static:
 
 def quizzes(entries: Sequence[Quiz]) -> Static:
     """Each quiz with its options; what is right and why in a fold under it."""
-    return _joined((f"<p>{_CHOICE_NOTE}</p>", ""), *(_quiz(n, q) for n, q in enumerate(entries, 1)))
+    return _joined((f"<p>{_CHOICE_NOTE}</p>", ""), *(quiz(n, q) for n, q in enumerate(entries, 1)))
 
 
 def references(entries: Sequence[Reference]) -> Static:
@@ -141,7 +141,8 @@ def _of_node(node: Node) -> list[tuple[str, str]]:
     return [("", node.why)]
 
 
-def _quiz(number: int, quiz: Quiz) -> Static:
+def quiz(number: int, quiz: Quiz) -> Static:
+    """One quiz: question, options, and in a fold what is right and why."""
     lettered = list(zip(LETTERS, quiz.options, strict=False))
     marks = [("right" if option.is_right else "wrong") for option in quiz.options]
     options = "<br>".join(f"{letter}. {to_html(o.text)}" for letter, o in lettered)

@@ -67,7 +67,8 @@ function question(quiz, number, answered, count) {
     explain(answered);
   }
   const legend = element("legend", { innerHTML: `${number}. ${quiz.question}` });
-  return element("fieldset", {}, legend, ...options, check, feedback);
+  const exhibit = element("div", { className: "labkit-exhibit", innerHTML: quiz.exhibit ?? "" });
+  return element("fieldset", {}, legend, exhibit, ...options, check, feedback);
 }
 
 /** The letter of an option, as the quiz in the saved page has it. */

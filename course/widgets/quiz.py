@@ -10,8 +10,9 @@ class QuizWidget(anywidget.AnyWidget):
     """Questions with radio buttons.
 
     quizzes: one dict each with `id`, `question` (HTML) and `options`, each of which has `text` and
-    `explains` (HTML) and `isRight`. answers: quiz id -> index of the option checked last.
-    score: questions whose last checked answer is right. first_try: those right at once.
+    `explains` (HTML) and `isRight`; where it has an `exhibit` (HTML), that stands above them.
+    answers: quiz id -> index of the option checked last. score: questions whose last checked
+    answer is right. first_try: those right at once.
     """
 
     _esm = javascript("quiz")
