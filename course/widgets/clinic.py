@@ -51,11 +51,11 @@ def exhibit(diagnosis: Diagnosis) -> str:
     """The program and its diagnosis as HTML."""
     return (
         f"<p>The program:</p><pre>{html.escape(diagnosis.source)}</pre>"
-        f"<p>What the pool said ({Label.MEASURED}, to blame: rank {diagnosis.culprit}):</p>"
+        f"<p>What the pool said ({Label.MEASURED}):</p>"
         f"<pre>{html.escape(diagnosis.message)}</pre>"
     )
 
 
 def _as_text(diagnosis: Diagnosis) -> str:
-    said = f"What the pool said ({Label.MEASURED}, to blame: rank {diagnosis.culprit}):"
+    said = f"What the pool said ({Label.MEASURED}):"
     return f"{diagnosis.source}\n\n{said}\n{diagnosis.message}"

@@ -2,7 +2,7 @@
 
 They are the shapes in which collectives hang in practice: ranks that all receive before they send,
 a rank that stays away, and two groups entered in different orders. The pool that runs them gives
-up after a short standstill, names the rank to blame and where every rank stood.
+up after a short standstill and says who waits for whom and where every rank stood.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Diagnosis:
     source: str
     """The program as it was run."""
     culprit: int
-    """The rank to blame."""
+    """The rank that the error names; of a circle, its first."""
     message: str
     """The whole account: the summary, then where every rank stood."""
 
