@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
+from benchmarks.bar import Bar
 from benchmarks.rows import Row, find, speedup
-from benchmarks.sides import DTENSOR, OURS, TRANSFORMERS, TRANSFORMERS_TP
+from benchmarks.sides import DTENSOR, OURS, OURS_GLOO, TRANSFORMERS, TRANSFORMERS_TP
 
 DTYPES = ("float32", "bfloat16")
 BATCHES = (1, 8, 32)
 
 ONE_RANK_BAR, ONE_RANK_GOAL = 1.15, 1.5
 NEVER_SLOWER_BAR = 1.0
-TRANSFORMERS_TP_BAR = 1.1
-DTENSOR_BAR = 3.0
-
-
-@dataclass(frozen=True)
-class Bar:
-    """`value` times as fast as the peer, where `bar` was asked for; None: it was not measured."""
-
-    name: str
-    value: float | None
-    bar: float
-    goal: float | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Cleared. What was not measured was not cleared."""
-        return self.value is not None and self.value >= self.bar
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `goal_met` only where there is a goal above the bar."""
-        fields = asdict(self) | {"ok": self.ok}
-        if self.goal is None:
-            del fields["goal"]
-        else:
-            fields["goal_met"] = self.value is not None and self.value >= self.goal
-        return fields
-
-    def __str__(self) -> str:
-        value = "not measured" if self.value is None else f"{self.value:.2f}x"
-        verdict = "ok" if self.ok else "MISSED"
-        goal = "" if self.goal is None else f", goal {self.goal:g}x"
-        return f"{verdict:7} {self.name}: {value} (bar {self.bar:g}x{goal})"
+TRANSFORMERS_TP_BAR = 3.0
+DTENSOR_BAR = 8.0
+TWO_RANKS_BARS = {8: 1.25, 32: 1.3}
+"""Batch -> how many times as fast as one rank of one thread."""
+TWO_RANKS_GOAL = 1.7
+GLOO_BAR = 2.5
 
 
 def bars(rows: Sequence[Row]) -> list[Bar]:
@@ -62,6 +35,14 @@ def _bars_at(rows: Sequence[Row], dtype: str, batch: int) -> list[Bar]:
         theirs = find(rows, TRANSFORMERS, dtype, batch, threads=threads)
         name = f"one rank against transformers, {title}, {at}"
         found.append(Bar(name, speedup(ours, theirs), bar, goal))
+    two = find(rows, OURS, dtype, batch, ranks=2)
+    if batch in TWO_RANKS_BARS:
+        one = find(rows, OURS, dtype, batch)
+        name = f"two ranks against one rank, {at}"
+        found.append(Bar(name, speedup(two, one), TWO_RANKS_BARS[batch], TWO_RANKS_GOAL))
+    if batch == 1:
+        over_gloo = find(rows, OURS_GLOO, dtype, batch, ranks=2)
+        found.append(Bar(f"two ranks against gloo, {at}", speedup(two, over_gloo), GLOO_BAR))
     ours = find(rows, OURS, dtype, batch, ranks=3)
     for peer, peer_bar in ((TRANSFORMERS_TP, TRANSFORMERS_TP_BAR), (DTENSOR, DTENSOR_BAR)):
         theirs = find(rows, peer, dtype, batch, ranks=3)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bars import bars
 from benchmarks.plan import COMMAND_START, FULL, QUICK
-from benchmarks.report import full_report, gloo_sentences, summary, table
+from benchmarks.report import full_report, rank_sentences, summary, table
 from benchmarks.rounds import measure
 from benchmarks.rows import Row, row_from_dict
 from benchmarks.sides import PACKAGES
@@ -66,7 +66,7 @@ def main() -> int:
             "new_tokens": {str(batch): count for batch, count in plan.new_tokens.items()},
             "rows": [row.as_dict() for row in rows],
             "bars": [bar.as_dict() for bar in found],
-            "gloo": gloo_sentences(rows),
+            "ranks": rank_sentences(rows),
         }
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(result, indent=1) + "\n")

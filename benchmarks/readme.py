@@ -12,7 +12,15 @@ from typing import Any
 
 from benchmarks.bars import BATCHES, DTYPES
 from benchmarks.rows import Row, find, row_from_dict
-from benchmarks.sides import BOUND, DTENSOR, LLAMA_CPP, OURS, TRANSFORMERS, TRANSFORMERS_TP
+from benchmarks.sides import (
+    BOUND,
+    DTENSOR,
+    LLAMA_CPP,
+    OURS,
+    OURS_GLOO,
+    TRANSFORMERS,
+    TRANSFORMERS_TP,
+)
 
 RESULT = Path(__file__).parent / "results" / "decode.json"
 LINES = (
@@ -20,7 +28,9 @@ LINES = (
     ("transformers", TRANSFORMERS, 1),
     ("llama.cpp (portable AVX2 wheel)", LLAMA_CPP, 1),
     ("bound", BOUND, 1),
-    ("labkit, 3 ranks over gloo", OURS, 3),
+    ("labkit, 2 ranks", OURS, 2),
+    ("labkit, 2 ranks over gloo", OURS_GLOO, 2),
+    ("labkit, 3 ranks", OURS, 3),
     ("transformers tensor parallel, 3 ranks", TRANSFORMERS_TP, 3),
     ("DTensor, 3 ranks", DTENSOR, 3),
 )

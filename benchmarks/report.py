@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.bars import BATCHES, DTYPES, Bar
+from benchmarks.bar import Bar
+from benchmarks.bars import BATCHES, DTYPES
 from benchmarks.rows import Row, find, speedup
-from benchmarks.sides import BOUND, OURS, TRANSFORMERS
+from benchmarks.sides import BOUND, OURS, OURS_GLOO, TRANSFORMERS
 
 HEADINGS = ("side", "ranks", "threads", "tokens/s", "low-high", "x transformers", "same tokens")
 
@@ -22,32 +23,33 @@ def table(rows: Sequence[Row]) -> str:
     return "\n\n".join(blocks)
 
 
-def gloo_sentences(rows: Sequence[Row]) -> list[str]:
-    """What tensor parallelism over gloo costs on this machine, against one rank."""
+def rank_sentences(rows: Sequence[Row]) -> list[str]:
+    """What tensor parallelism gives or costs on this machine, against one rank."""
     sentences = []
     for dtype in DTYPES:
         for batch in BATCHES:
             one = find(rows, OURS, dtype, batch)
-            for ranks in (2, 3):
-                ratio = speedup(find(rows, OURS, dtype, batch, ranks=ranks), one)
-                if ratio is not None:
+            for side, ranks in ((OURS, 2), (OURS_GLOO, 2), (OURS, 3)):
+                row = find(rows, side, dtype, batch, ranks=ranks)
+                ratio = speedup(row, one)
+                if row is not None and ratio is not None:
                     verdict = "slower" if ratio < 1 else "faster"
                     sentences.append(
-                        f"{dtype}, batch {batch}: {ranks} ranks over gloo decode at {ratio:.2f} "
-                        f"times the speed of one rank: {verdict}"
+                        f"{dtype}, batch {batch}: {ranks} ranks over {row.settings} decode at "
+                        f"{ratio:.2f} times the speed of one rank: {verdict}"
                     )
     return sentences
 
 
 def summary(rows: Sequence[Row], found: Sequence[Bar]) -> list[str]:
-    """What gloo costs, bars, and the settings and failures of each side, line by line."""
+    """What more ranks give, bars, and the settings and failures of each side, line by line."""
     settings = sorted({f"{row.side}: {row.settings}" for row in rows if row.settings})
     errors = [
         f"FAILED {row.side} x{row.ranks}, {row.dtype}, batch {row.batch}: {row.error}"
         for row in rows
         if row.error
     ]
-    return [*gloo_sentences(rows), "", *map(str, found), "", *settings, *errors]
+    return [*rank_sentences(rows), "", *map(str, found), "", *settings, *errors]
 
 
 def full_report(rows: Sequence[Row], found: Sequence[Bar]) -> str:

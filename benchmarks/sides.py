@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.process import SideProcess
 
 OURS = "labkit"
+OURS_GLOO = "labkit over gloo"
 TRANSFORMERS = "transformers"
 TRANSFORMERS_TP = "transformers TP"
 DTENSOR = "DTensor"
@@ -56,7 +57,8 @@ ALL_SIDES = (
     Side(OURS, "ours", threads=(1, 2)),
     Side(TRANSFORMERS, "transformers_generate", threads=(1, 2), variants=_CACHES),
     Side(LLAMA_CPP, "llama_cpp", threads=(1, 2)),
-    Side(OURS, "ours", ranks=2, is_slow=True),
+    Side(OURS, "ours", ranks=2),
+    Side(OURS_GLOO, "ours_over_gloo", ranks=2, is_slow=True),
     Side(OURS, "ours", ranks=3, is_slow=True),
     Side(
         TRANSFORMERS_TP,
@@ -69,9 +71,5 @@ ALL_SIDES = (
     Side(DTENSOR, "torch_dtensor", ranks=3, variants=_CACHES, is_torchrun=True, is_slow=True),
 )
 
-QUICK_SIDES = tuple(
-    side
-    for side in ALL_SIDES
-    if (side.name, side.ranks)
-    in {(BANDWIDTH, 1), (OURS, 1), (OURS, 3), (TRANSFORMERS, 1), (DTENSOR, 3)}
-)
+_QUICK = {(BANDWIDTH, 1), (OURS, 1), (OURS, 2), (OURS_GLOO, 2), (TRANSFORMERS, 1)}
+QUICK_SIDES = tuple(side for side in ALL_SIDES if (side.name, side.ranks) in _QUICK)

@@ -30,6 +30,11 @@ def decode(
     return times[-1] - times[0], [list(row) for row in zip(*columns, strict=True)]
 
 
+def transport_name(comm: Comm) -> str:
+    """What carries the collectives of this group."""
+    return comm.transport.name if comm.transport else ""
+
+
 class OneRank:
     """A group of one, in this process, with as many threads as a request asks for."""
 
@@ -49,11 +54,15 @@ class OneRank:
 
 
 class ManyRanks:
-    """A RankPool over gloo, one thread per rank; each rank keeps its part of the model."""
+    """A RankPool, one thread per rank; each rank keeps its part of the model.
 
-    def __init__(self, path: str, ranks: int) -> None:
+    collectives: what carries them; None: what labkit chooses here.
+    """
+
+    def __init__(self, path: str, ranks: int, collectives: str | None = None) -> None:
         self._path = path
-        self._pool = RankPool(ranks, timeout=300.0)
+        self._pool = RankPool(ranks, timeout=300.0, collectives=collectives)
+        [self._transport, *_] = self._pool.run(transport_name)
         self._dtype = ""
         self._model: RankRef | None = None
 
@@ -65,7 +74,7 @@ class ManyRanks:
             self._dtype = request.dtype
         results = self._pool.run(decode, self._model, request.prompts, request.new_tokens)
         seconds, tokens = results[0]
-        return Answer(seconds, tokens, settings="gloo")
+        return Answer(seconds, tokens, settings=self._transport)
 
 
 if __name__ == "__main__":

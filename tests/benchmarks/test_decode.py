@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models
 
 from benchmarks import peers
-from benchmarks.bars import Bar, bars
+from benchmarks.bar import Bar, ErrorBar
+from benchmarks.bars import bars
 from benchmarks.peers.gguf_file import gguf_name, pair_neighbours, write
 from benchmarks.plan import FULL, QUICK
 from benchmarks.process import SideFailed, SideProcess
@@ -31,7 +32,7 @@ from benchmarks.protocol import (
     serve,
 )
 from benchmarks.readme import RESULT, decode_table
-from benchmarks.report import full_report, gloo_sentences
+from benchmarks.report import full_report, rank_sentences
 from benchmarks.rounds import measure
 from benchmarks.rows import Agreement, Row, find, row_from_dict, speedup
 from benchmarks.sides import (
@@ -41,6 +42,7 @@ from benchmarks.sides import (
     DTENSOR,
     LLAMA_CPP,
     OURS,
+    OURS_GLOO,
     TRANSFORMERS,
     TRANSFORMERS_TP,
 )
@@ -148,7 +150,7 @@ class TestRows:
 
 class TestBars:
     def rows(self, ours: float, tp: float) -> list[Row]:
-        """One rank takes `ours`, three take `tp` seconds per step; each peer takes 1."""
+        """One rank takes `ours`, two and three take `tp` seconds per step; each peer takes 1."""
         return [
             measured
             for dtype in ("float32", "bfloat16")
@@ -156,15 +158,16 @@ class TestBars:
             for measured in (
                 *(row(OURS, ours, threads=t, dtype=dtype, batch=batch) for t in (1, 2)),
                 *(row(TRANSFORMERS, 1.0, threads=t, dtype=dtype, batch=batch) for t in (1, 2)),
-                row(OURS, tp, ranks=3, dtype=dtype, batch=batch),
+                *(row(OURS, tp, ranks=n, dtype=dtype, batch=batch) for n in (2, 3)),
+                row(OURS_GLOO, 1.0, ranks=2, dtype=dtype, batch=batch),
                 row(TRANSFORMERS_TP, 1.0, ranks=3, dtype=dtype, batch=batch),
                 row(DTENSOR, 1.0, ranks=3, dtype=dtype, batch=batch),
             )
         ]
 
     def test_all_cleared(self):
-        found = bars(self.rows(ours=0.5, tp=0.3))
-        assert len(found) == 24
+        found = bars(self.rows(ours=0.5, tp=0.12))
+        assert len(found) == 30
         assert all(bar.ok for bar in found)
         assert all(bar.as_dict()["goal_met"] for bar in found if bar.goal is not None)
 
@@ -178,16 +181,32 @@ class TestBars:
     def test_slower_at_a_batch_is_missed(self):
         assert not any(bar.ok for bar in bars(self.rows(ours=1.01, tp=1.01)))
 
-    def test_dtensor_bar_is_three_times(self):
-        found = {bar.name: bar for bar in bars(self.rows(ours=0.5, tp=0.34))}
-        assert not found["three ranks against DTensor, float32, batch 8"].ok
-        assert found["three ranks against transformers TP, float32, batch 8"].ok
+    @pytest.mark.parametrize(
+        ("name", "clears", "misses"),
+        [
+            ("two ranks against one rank, float32, batch 8", 1 / 1.26, 1 / 1.24),
+            ("two ranks against one rank, bfloat16, batch 32", 1 / 1.31, 1 / 1.29),
+            ("two ranks against gloo, float32, batch 1", 1 / 2.6, 1 / 2.4),
+            ("three ranks against transformers TP, float32, batch 8", 1 / 3.1, 1 / 2.9),
+            ("three ranks against DTensor, bfloat16, batch 1", 1 / 8.1, 1 / 7.9),
+        ],
+    )
+    def test_a_bar_is_where_it_was_set(self, name: str, clears: float, misses: float):
+        for seconds, ok in ((clears, True), (misses, False)):
+            found = {bar.name: bar for bar in bars(self.rows(ours=1.0, tp=seconds))}
+            assert found[name].ok is ok
 
     def test_not_measured_is_missed(self):
         found = bars([])
-        assert len(found) == 24
+        assert len(found) == 30
         assert not any(bar.ok for bar in found)
         assert "not measured" in str(found[0])
+
+    def test_an_error_must_stay_below_its_bar(self):
+        assert ErrorBar("x", 0.05, 0.06).ok
+        assert not ErrorBar("x", 0.07, 0.06).ok
+        assert not ErrorBar("x", None, 0.06).ok
+        assert "MISSED  x: 7.0% (bar at most 6%)" in str(ErrorBar("x", 0.07, 0.06))
 
     def test_goal_is_recorded_beside_the_bar(self):
         fields = Bar("x", 1.3, 1.15, 1.5).as_dict()
@@ -197,10 +216,15 @@ class TestBars:
 
 
 class TestReport:
-    def test_says_that_gloo_is_slower_and_by_how_much(self):
-        rows = [row(OURS, 1.0), row(OURS, 4.0, ranks=3)]
-        (sentence,) = gloo_sentences(rows)
-        assert "3 ranks over gloo decode at 0.25 times the speed of one rank: slower" in sentence
+    def test_says_what_more_ranks_give_or_cost_and_over_what(self):
+        rows = [
+            row(OURS, 1.0),
+            replace(row(OURS, 0.8, ranks=2), settings="shared memory"),
+            replace(row(OURS_GLOO, 4.0, ranks=2), settings="gloo"),
+        ]
+        ours, gloo = rank_sentences(rows)
+        assert "2 ranks over shared memory decode at 1.25 times the speed of one rank" in ours
+        assert "2 ranks over gloo decode at 0.25 times the speed of one rank: slower" in gloo
 
     def test_shows_figures_failures_and_missed_bars(self):
         rows = [
@@ -218,7 +242,7 @@ class TestReport:
 class TestPlans:
     def test_full_has_every_side_dtype_and_batch(self):
         assert {(side.name, side.ranks) for side in FULL.sides} == {
-            (BANDWIDTH, 1), (OURS, 1), (OURS, 2), (OURS, 3), (TRANSFORMERS, 1),
+            (BANDWIDTH, 1), (OURS, 1), (OURS, 2), (OURS, 3), (OURS_GLOO, 2), (TRANSFORMERS, 1),
             (TRANSFORMERS_TP, 3), (DTENSOR, 3), (LLAMA_CPP, 1),
         }  # fmt: skip
         assert FULL.dtypes == ("float32", "bfloat16")
