@@ -101,12 +101,16 @@ def recv(x: Tensor, src: int, group: Group) -> None:
 def send_recv(x: Tensor, dst: int, out: Tensor, src: int, group: Group) -> None:
     """Both at once."""
     value = out.contiguous()
-    both = [
-        dist.P2POp(dist.isend, as_moved(x.contiguous()), dst, group),
-        dist.P2POp(dist.irecv, as_moved(value), src, group),
-    ]
-    for work in dist.batch_isend_irecv(both):
-        work.wait()
+    going, coming = as_moved(x.contiguous()), as_moved(value)
+    works: Sequence[dist.Work | None]
+    if x.is_cuda:
+        operations = ((dist.isend, going, dst), (dist.irecv, coming, src))
+        works = dist.batch_isend_irecv([dist.P2POp(*o, group) for o in operations])
+    else:  # gloo has no batches: torch would only take longer to make the same two calls
+        works = (dist.isend(going, dst, group), dist.irecv(coming, src, group))
+    for work in works:
+        if work is not None:  # it is where this rank is not in the group
+            work.wait()
     _keep(value, out)
 
 
