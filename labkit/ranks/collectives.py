@@ -104,8 +104,12 @@ def send_recv(x: Tensor, dst: int, out: Tensor, src: int, group: Group) -> None:
     going, coming = as_moved(x.contiguous()), as_moved(value)
     works: Sequence[dist.Work | None]
     if x.is_cuda:
-        operations = ((dist.isend, going, dst), (dist.irecv, coming, src))
-        works = dist.batch_isend_irecv([dist.P2POp(*o, group) for o in operations])
+        works = dist.batch_isend_irecv(
+            [
+                dist.P2POp(dist.isend, going, dst, group),
+                dist.P2POp(dist.irecv, coming, src, group),
+            ]
+        )
     else:  # gloo has no batches: torch would only take longer to make the same two calls
         works = (dist.isend(going, dst, group), dist.irecv(coming, src, group))
     for work in works:
