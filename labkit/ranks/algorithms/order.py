@@ -10,8 +10,9 @@ The bits differ between algorithms all the same: each has an order of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -62,12 +63,13 @@ def order_study(
     *,
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
-    others: Mapping[str, AllReduce] | None = None,
 ) -> OrderStudy:
     """Sum the same `elements` random numbers in different messages, and count changed bits.
 
-    Every all-reduce of `ALGORITHMS` is tried, then `comm.all_reduce`, then `others` (title ->
-    function of `comm` and a tensor).
+    Every all-reduce of `ALGORITHMS` is tried, then `comm.all_reduce` over its own transport and
+    over torch's backend.
+
+    Raises ValueError for fewer than one element.
     """
     if elements < 1:
         raise ValueError(f"{elements} elements leave nothing to compare; take at least 1")
@@ -77,7 +79,7 @@ def order_study(
     mine = values[comm.rank].to(comm.device)
     in_rank_order = reduce_in_rank_order(list(values.to(comm.device)), "sum")
     rows = []
-    for title, run in {**_all_reduces(comm), **(others or {})}.items():
+    for title, run in _all_reduces(comm).items():
         alone = run(comm, mine)
         for message, found in _messages(comm, run, mine, around):
             changed, off = _differing(found, alone), _differing(found, in_rank_order)
@@ -99,9 +101,21 @@ def _messages(
 
 
 def _all_reduces(comm: Comm) -> dict[str, AllReduce]:
-    ours = {a.title: a.run for a in ALGORITHMS.values() if a.op == "all_reduce"}
-    carried = "" if comm.transport is None else f" ({comm.transport.name})"
-    return {**ours, f"comm.all_reduce{carried}": lambda comm, x: comm.all_reduce(x.clone())}
+    found = {a.title: a.run for a in ALGORITHMS.values() if a.op == "all_reduce"}
+    for name in _transports(comm):
+        found[f"comm.all_reduce ({name})"] = partial(_carried, comm.over(name))
+    return found
+
+
+def _transports(comm: Comm) -> Iterator[str]:
+    """What carries the collectives of `comm`, and torch's backend if that is another."""
+    if comm.transport is not None:
+        backend = "nccl" if comm.device.type == "cuda" else "gloo"
+        yield from {comm.transport.name: None, backend: None}
+
+
+def _carried(over: Comm, comm: Comm, x: Tensor) -> Tensor:
+    return over.all_reduce(x.clone())
 
 
 def _differing(a: Tensor, b: Tensor) -> int:

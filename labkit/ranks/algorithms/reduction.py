@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -12,7 +13,12 @@ from labkit.ranks.carriers import CARRIED
 from labkit.ranks.checks import check_device
 from labkit.ranks.comm import Comm
 
-REDUCTIONS = ("sum", "max", "min")
+_REDUCED = CARRIED | {torch.int16, torch.bool}
+_REDUCE: dict[str, Callable[..., Tensor]] = {
+    "sum": torch.add,
+    "max": torch.maximum,
+    "min": torch.minimum,
+}
 
 
 def begin(
@@ -33,12 +39,12 @@ def check_reducible(algorithm: str, comm: Comm, x: Tensor, op: str) -> None:
     Raises TypeError for what is no tensor, ValueError for the rest.
     """
     check_device(algorithm, x, comm.device)
-    if op not in REDUCTIONS:
+    if op not in _REDUCE:
         raise ValueError(
-            f"{algorithm} knows no reduction {op!r}; it knows {', '.join(REDUCTIONS)}, and an "
+            f"{algorithm} knows no reduction {op!r}; it knows {', '.join(_REDUCE)}, and an "
             f"average is a sum divided by comm.size"
         )
-    if x.dtype not in CARRIED | {torch.int16, torch.bool}:
+    if x.dtype not in _REDUCED:
         name = str(x.dtype).removeprefix("torch.")
         raise ValueError(f"{algorithm} cannot reduce {name}; float32, bfloat16 and int64 it can")
 
@@ -54,22 +60,16 @@ def flat_chunks(x: Tensor, n: int) -> list[Tensor]:
 
 
 def reduce_into(mine: Tensor, other: Tensor, op: str) -> None:
-    """Reduce `other` into `mine`, element by element, in the dtype of `mine`."""
-    if op == "sum":
-        mine += other
-    else:
-        pick = torch.maximum if op == "max" else torch.minimum
-        mine.copy_(pick(mine, other))
+    """Reduce `other` into `mine`, element by element."""
+    _REDUCE[op](mine, other, out=mine)
 
 
 def reduce_in_rank_order(parts: Sequence[Tensor], op: str) -> Tensor:
-    """part 0, then part 1 into it, then part 2: a new tensor.
+    """((part 0 + part 1) + part 2) + ..., element by element: a new tensor.
 
-    bfloat16 and float16 are summed in float32 and rounded once.
+    bfloat16 and float16 are reduced in float32 and rounded once.
     """
     dtype = parts[0].dtype
-    is_short = dtype in (torch.bfloat16, torch.float16)
-    total = parts[0].to(torch.float32 if is_short else dtype, copy=True)
-    for part in parts[1:]:
-        reduce_into(total, part, op)
-    return total.to(dtype)
+    if dtype in (torch.bfloat16, torch.float16):
+        return reduce(_REDUCE[op], [part.float() for part in parts]).to(dtype)
+    return parts[0].clone() if len(parts) == 1 else reduce(_REDUCE[op], parts)
