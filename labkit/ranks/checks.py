@@ -37,12 +37,13 @@ def check_in_place(op: str, x: Tensor) -> None:
 
 def check_reduction(op: str, reduction: str, dtype: torch.dtype) -> None:
     """The reduction must exist and make sense for `dtype`."""
-    name = str(dtype).removeprefix("torch.")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{op} knows no reduction {reduction!r}; it knows {', '.join(REDUCTIONS)}")
     if reduction == "avg" and not dtype.is_floating_point:
+        name = str(dtype).removeprefix("torch.")
         raise ValueError(f"{op}: avg of {name} would have to round; sum it, or use float32")
     if sum_dtype(dtype) is None:
+        name = str(dtype).removeprefix("torch.")
         raise ValueError(f"{op} cannot reduce {name}; float32, bfloat16 and int64 it can")
 
 
