@@ -8,6 +8,7 @@ from course.lessons.content import Lesson
 
 _MODULES = {
     "00_start_here": "start_here",
+    "01_collectives": "collectives",
     "02_tensor_parallel": "tensor_parallel",
 }
 

@@ -37,7 +37,7 @@ def is_lever(value: object, part: object) -> bool:
 
 
 def test_a_wrong_name_lists_the_lessons_there_are():
-    with pytest.raises(LookupError, match="'03_none'; there are 00_start_here, 02_tensor_parallel"):
+    with pytest.raises(LookupError, match="'03_none'; there are 00_start_here, 01_collectives"):
         lessons.load("03_none")
 
 
@@ -75,7 +75,9 @@ def test_every_node_of_the_map_is_reached(lesson: Lesson):
 
 
 @pytest.mark.parametrize(
-    ("name", "quizzes"), [("00_start_here", 4), ("02_tensor_parallel", 6)], ids=lambda x: str(x)
+    ("name", "quizzes"),
+    [("00_start_here", 4), ("01_collectives", 6), ("02_tensor_parallel", 6)],
+    ids=lambda x: str(x),
 )
 def test_a_lesson_has_enough_to_check_oneself(name: str, quizzes: int):
     lesson = lessons.load(name)
@@ -160,7 +162,7 @@ def test_ratios_keep_two_digits(ratio: float, shown: str):
 
 SETTINGS = re.compile(
     r"`[^`]*`|TP \d+|\b[Rr]anks? \d(?: and \d)?|bf16|fp32|[Ll]lama-3\.1-(?:8|70)[Bb]"
-    r"|SmolLM2|smollm2-135m|qwen2\.5-0\.5b|batch 1\b|[Ll]esson \d\d|^\d [A-Z]"
+    r"|SmolLM2|smollm2-135m|qwen2\.5-[\d.]+b|h100_sxm/\S+|batch 1\b|[Ll]esson \d\d|^\d [A-Z]"
 )
 """Digits that are names or settings: a degree, a rank, a dtype, a model, a step of the map."""
 
