@@ -12,7 +12,7 @@ that does not fit into a slot goes in pieces. How ranks wait for each other is i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,12 +23,10 @@ from torch import Tensor
 from labkit.ranks.fixed_order import reduce_into, wide_dtype
 from labkit.ranks.shared_rounds import Call, CollectiveMismatch, Rounds
 from labkit.ranks.shared_segment import Segment
+from labkit.ranks.shared_slots import Slots, Turns
 
 SLOT_BYTES = 1024 * 1024
 _MAX_PLANS = 1024
-
-Turns = tuple[list[Tensor], list[Tensor]]
-"""For each turn, every rank's slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,12 @@ class SharedMemory:
     name = "shared memory"
 
     def __init__(self, segment: Segment, rounds: Rounds, me: int) -> None:
-        self._segment = segment
         self._rounds = rounds
+        self._slots = Slots(segment, rounds)
         self._me = me
         self._ranks = rounds.ranks
         self._size = segment.layout.ranks
         self._one_shot_bytes = one_shot_bytes(self._size, rounds.have_cores)
-        self._slot_bytes = segment.layout.slot_bytes
-        self._whole_slots: dict[torch.dtype, Turns] = {}
         self._plans: dict[Any, _Plan] = {}
         self._barrier = Call("barrier")
 
@@ -88,7 +84,7 @@ class SharedMemory:
                 return
             flat = x.contiguous().view(-1)
             if x.numel() * x.dtype.itemsize <= self._one_shot_bytes:
-                for start, stop, slots in self._pieces(flat.numel(), x.dtype):
+                for start, stop, slots in self._slots.pieces(flat.numel(), x.dtype):
                     slots[self._me].copy_(flat[start:stop])
                     rounds.agree()
                     reduce_into(flat[start:stop], slots, op, plan.wide)
@@ -127,7 +123,7 @@ class SharedMemory:
                 return torch.cat(slots, dim)
             parts = x.new_empty((self._size, *x.shape))
             flat = x.contiguous().view(-1)
-            for start, stop, slots in self._pieces(flat.numel(), x.dtype):
+            for start, stop, slots in self._slots.pieces(flat.numel(), x.dtype):
                 slots[self._me].copy_(flat[start:stop])
                 rounds.agree()
                 for part, slot in zip(parts.view(self._size, -1), slots, strict=True):
@@ -151,7 +147,7 @@ class SharedMemory:
                     x.copy_(slot)
                 return
             flat = x.contiguous().view(-1)
-            for start, stop, slots in self._pieces(flat.numel(), x.dtype):
+            for start, stop, slots in self._slots.pieces(flat.numel(), x.dtype):
                 if sends:
                     slots[src].copy_(flat[start:stop])
                 rounds.agree()
@@ -172,10 +168,10 @@ class SharedMemory:
         with self._rounds.calling(plan.call) as rounds:
             sent: list[list[int]] = []
             longest = 1  # at first each rank knows its own length only
-            step = self._slot_bytes // x.dtype.itemsize
+            step = self._slots.slot_bytes // x.dtype.itemsize
             start = 0
             while start < longest:
-                slots = self._slots(x.dtype)[rounds.next_turn()]
+                slots = self._slots.whole(x.dtype)[rounds.next_turn()]
                 piece = flat[start : start + step]
                 slots[self._me][: piece.numel()].copy_(piece)
                 if sent:
@@ -200,7 +196,7 @@ class SharedMemory:
 
     def _two_shot(self, flat: Tensor, op: str, wide: torch.dtype | None) -> None:
         """All-reduce contiguous `flat`, piece by piece."""
-        for start, stop, slots in self._pieces(flat.numel(), flat.dtype):
+        for start, stop, slots in self._slots.pieces(flat.numel(), flat.dtype):
             piece = flat[start:stop]
             cuts = [piece.numel() * rank // self._size for rank in range(self._size + 1)]
             low, high = cuts[self._me], cuts[self._me + 1]
@@ -217,25 +213,12 @@ class SharedMemory:
     def _scatter(self, x: Tensor, dim: int, out: Tensor, op: str, wide: torch.dtype | None) -> None:
         """Reduce-scatter `x` along `dim` into contiguous `out`, a piece of every part at a time."""
         rows = [part.reshape(-1) for part in x.tensor_split(self._size, dim)]
-        for start, stop, slots in self._pieces(out.numel(), x.dtype, rows=self._size):
+        for start, stop, slots in self._slots.pieces(out.numel(), x.dtype, rows=self._size):
             for mine, row in zip(slots[self._me].unflatten(0, (self._size, -1)), rows, strict=True):
                 mine.copy_(row[start:stop])
             self._rounds.agree()
             parts = [slot.unflatten(0, (self._size, -1))[self._me] for slot in slots]
             reduce_into(out[start:stop], parts, op, wide)
-
-    def _pieces(
-        self, length: int, dtype: torch.dtype, rows: int = 1
-    ) -> Iterator[tuple[int, int, list[Tensor]]]:
-        """Cut `length` elements into pieces, `rows` of which fit into a slot together.
-
-        For each, which is a step: start, stop, and every rank's slot cut to `rows` pieces.
-        """
-        most = self._slot_bytes // dtype.itemsize // rows
-        for start in range(0, length, most):
-            stop = min(start + most, length)
-            slots = self._slots(dtype)[self._rounds.next_turn()]
-            yield start, stop, [slot[: rows * (stop - start)] for slot in slots]
 
     def _matching_splits(self) -> list[list[int]]:
         """Every rank's input splits; each rank must expect what the others send it."""
@@ -251,35 +234,16 @@ class SharedMemory:
                     )
         return [splits[:size] for splits in told]
 
-    def _slots(self, dtype: torch.dtype) -> Turns:
-        """Every rank's whole slot, as elements of `dtype`."""
-        if dtype not in self._whole_slots:
-            first, second = (
-                [self._segment.slot(turn, rank, dtype) for rank in range(self._size)]
-                for turn in (0, 1)
-            )
-            self._whole_slots[dtype] = first, second
-        return self._whole_slots[dtype]
-
     def _new_plan(self, key: Any, x: Tensor, called: str, rest: str = "") -> _Plan:
         """The plan of calls like this one, whose message is `x`."""
         shape, dtype = tuple(x.shape), x.dtype
-        name = str(dtype).removeprefix("torch.")
+        message_bytes, most = x.numel() * dtype.itemsize, float(self._slots.slot_bytes)
+        if key[0] == "all_reduce":
+            most = min(most, self._one_shot_bytes)
         reduces = key[0] in ("all_reduce", "reduce_scatter")
-        message_bytes = x.numel() * dtype.itemsize
-        fits = message_bytes <= self._slot_bytes
-        if key[0] == "all_reduce" and message_bytes > self._one_shot_bytes:
-            fits = False
-        slots: Turns | None = None
-        if fits:
-            with torch.inference_mode(False):
-                first, second = (
-                    [slot[: x.numel()].view(shape) for slot in turn] for turn in self._slots(dtype)
-                )
-            slots = first, second
         plan = _Plan(
-            Call(f"{called} {name} {shape}{rest}"),
-            slots,
+            Call(f"{called} {str(dtype).removeprefix('torch.')} {shape}{rest}"),
+            self._slots.shaped(shape, dtype) if message_bytes <= most else None,
             wide_dtype(dtype, key[3], self._size) if reduces else None,
         )
         if len(self._plans) >= _MAX_PLANS:

@@ -78,7 +78,8 @@ def make_groups(comm: Comm) -> list[Comm]:
     part = comm.split([half for half in halves if half], "part")
     if part.size > 1:
         part = with_small_slots(part)
-    return [comm, with_small_slots(comm), with_small_slots(comm, one_shot_bytes=0), part]
+    in_two_shots = with_small_slots(comm, one_shot_bytes=0)
+    return [comm.over("shared memory"), with_small_slots(comm), in_two_shots, part]
 
 
 def members(size: int, rank: int, group: int) -> tuple[int, ...]:
