@@ -1,8 +1,8 @@
 """Case I6: what gloo cannot carry, or cannot do, works over it all the same.
 
-gloo refuses int16, the wider unsigned integers and float8 (and once refused bfloat16). In the oldest
-torch that the package admits, 2.6, it has no average and no all-to-all of a list; in 2.13 it has
-the latter for equal blocks. None of that may reach somebody who works on CPUs.
+gloo refuses int16, the wider unsigned integers and float8 (and once refused bfloat16). In the
+oldest torch that the package admits, 2.6, it has no average and no all-to-all of a list; in 2.13 it
+has the latter for equal blocks. None of that may reach somebody who works on CPUs.
 """
 
 from __future__ import annotations
