@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from course.figure import WIDTH, new_figure, png_of
 from course.labels import quantity
+from course.line_ends import MARKERS, name_ends
 from course.palette import INK, SERIES, style
 from labkit.experiments.collective_rows import CollectiveRow, CollectiveTimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARKERS = "osD^vPX<>*"
 LINES = ("-", "--", ":")
-_LABEL_GAP = 0.055
-"""Between two names, as a part of the axis."""
 
 
 def draw(times: CollectiveTimes, file: Path) -> None:
@@ -86,19 +84,4 @@ def _draw_panel(axes: Axes, rows: Sequence[CollectiveRow], names: Sequence[str])
     axes.set_xlabel("payload")
     axes.set_ylabel("median and quartiles (measured)")
     axes.grid(axis="y")
-    low, high = (math.log(limit) for limit in axes.get_ylim())
-    places = spread({name: (math.log(end[0]) - low) / (high - low) for name, end in ends.items()})
-    for name, place in places.items():
-        _, colour, marker = ends[name]
-        axes.plot(1.025, place, marker, color=colour, ms=4, transform=axes.transAxes, clip_on=False)
-        axes.text(1.04, place, name, color=colour, va="center", transform=axes.transAxes)
-
-
-def spread(places: dict[str, float]) -> dict[str, float]:
-    """The same order from high to low, moved down where two names would overlap."""
-    found: dict[str, float] = {}
-    at_most = 1.0
-    for name, place in sorted(places.items(), key=lambda item: -item[1]):
-        found[name] = min(place, at_most)
-        at_most = found[name] - _LABEL_GAP
-    return found
+    name_ends(axes, ends)

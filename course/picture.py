@@ -2,16 +2,21 @@
 
 import base64
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course.figure import WIDTH, new_figure, png_of
 from course.labels import Label, quantity
+from course.line_ends import MARKERS, name_ends
 from course.palette import HATCHES, INK, SERIES, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MOST_TICKS = 8
+"""Sizes written under an axis: more would run into each other."""
 
 
 @dataclass(frozen=True)
@@ -85,27 +90,22 @@ def curves(
     y: tuple[str, str],
     label: Label,
 ) -> Picture:
-    """Curves through (x, y) points on logarithmic axes, named at their ends.
+    """Curves through (x, y) points on logarithmic axes, named beside their ends.
 
     x, y: (what the axis shows, its unit).
     """
     from matplotlib.ticker import LogLocator
 
     def draw(axes: "Axes") -> None:
+        ends = {}
         for index, (name, points) in enumerate(series.items()):
-            colour = SERIES[index % len(SERIES)]
-            axes.plot(*zip(*points, strict=True), color=colour, marker="o")
-            axes.annotate(
-                name,
-                points[-1],
-                xytext=(8, 0),
-                textcoords="offset points",
-                color=colour,
-                va="center",
-            )
+            colour, marker = SERIES[index % len(SERIES)], MARKERS[index % len(MARKERS)]
+            axes.plot(*zip(*points, strict=True), color=colour, marker=marker)
+            ends[name] = (points[-1][1], colour, marker)
         axes.set_xscale("log")
         axes.set_yscale("log")
         ticks = sorted({point[0] for points in series.values() for point in points})
+        ticks = ticks[:: math.ceil(len(ticks) / MOST_TICKS)]
         axes.set_xticks(ticks, [quantity(tick, x[1], short=True) for tick in ticks])
         axes.minorticks_off()
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -113,6 +113,7 @@ def curves(
         axes.set_xlabel(x[0])
         axes.set_ylabel(f"{y[0]} ({label})")
         axes.grid(axis="y")
+        name_ends(axes, ends, gap=0.08)
 
     text = [
         f"{name}: " + ", ".join(f"{quantity(a, x[1])} -> {quantity(b, y[1])}" for a, b in points)

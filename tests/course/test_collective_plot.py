@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course.collective_plot import draw, finding, spread
+from course.collective_plot import draw, finding
+from course.line_ends import spread
 from labkit.experiments.collective_rows import CollectiveRow, CollectiveTimes
 from labkit.experiments.provenance import Provenance
 
