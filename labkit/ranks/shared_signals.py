@@ -9,6 +9,7 @@ early is not lost, and the kernel lets a rank that waits sleep.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -17,10 +18,12 @@ from collections.abc import Callable, Sequence
 
 STRIDE = 128
 """Bytes from one semaphore to the next (glibc's take 32): two in one cache line slow each other."""
-SPINS = 400
-"""How often a rank looks before it sleeps, where every rank has a core of its own."""
+SPINS = 1000
+"""How often a rank looks before it sleeps, where every rank has a core: for some 250 us."""
 _FEWEST_SPINS = 4
+_FAILURES_PER_PROBE = 64
 _SLICE_SECONDS = 0.1
+_MOVE_SECONDS = 0.01
 
 
 class _Moment(ctypes.Structure):
@@ -35,8 +38,8 @@ class _Moment(ctypes.Structure):
 
 
 def signal_bytes(ranks: int) -> int:
-    """What the signals among `ranks` ranks take."""
-    return ranks * ranks * STRIDE
+    """What the signals among `ranks` ranks take, and a word that says on which core each is."""
+    return ranks * ranks * STRIDE + ranks * STRIDE
 
 
 def make_signals(address: int, ranks: int) -> None:
@@ -62,9 +65,14 @@ class Signals:
         self._to = [semaphore(me, rank) for rank in others]
         self._from = [(rank, semaphore(rank, me)) for rank in others]
         self._most_spins = self._spins = spins
+        self._failures = 0
+        self._moved = 0.0
+        cores = address + ranks * ranks * STRIDE
+        self._cores = [ctypes.c_int.from_address(cores + rank * STRIDE) for rank in range(ranks)]
+        self._me = me
         quick = ctypes.PyDLL(None)  # keeps Python's lock, so a call costs less; none of them blocks
         self._post, self._try = quick.sem_post, quick.sem_trywait
-        self._value = quick.sem_getvalue
+        self._value, self._core = quick.sem_getvalue, quick.sched_getcpu
         self._blocking = ctypes.CDLL(None, use_errno=True)
 
     def post_to_all(self) -> None:
@@ -108,8 +116,38 @@ class Signals:
             if not attempt(semaphore):
                 self._spins = min(self._most_spins, 2 * self._spins)
                 return True
-        self._spins = min(self._most_spins, max(_FEWEST_SPINS, self._spins // 2))
+        if not self._most_spins:
+            return False
+        self._failures += 1
+        if self._leave_shared_core():
+            self._spins = self._most_spins
+            return self._spin(semaphore)
+        self._spins = max(_FEWEST_SPINS, self._spins // 2)
+        if self._failures % _FAILURES_PER_PROBE == 0:  # has it become worth it?
+            self._spins = self._most_spins
         return False
+
+    def _leave_shared_core(self) -> bool:
+        """Move to another core when a lower rank is on this one, at most once in a while.
+
+        Ranks that wake each other in turn end up on one core: the kernel wakes a sleeper where its
+        waker runs. Where it goes from here is up to the kernel again.
+        """
+        core = self._core() + 1  # 0: not known
+        self._cores[self._me].value = core
+        taken = {self._cores[rank].value for rank in range(self._me)}
+        now = time.monotonic()
+        if core not in taken or now - self._moved < _MOVE_SECONDS:
+            return False
+        self._moved = now
+        allowed = os.sched_getaffinity(0)
+        free = allowed - {core - 1 for core in taken}
+        if not free:
+            return False
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, free)
+            os.sched_setaffinity(0, allowed)
+        return True
 
     def _sleep(self, semaphore: ctypes.c_void_p) -> bool:
         """Wait in the kernel for a while; False: the signal did not come, or Python has a signal

@@ -353,6 +353,24 @@ def test_signals_that_come_early_are_counted():
     assert heard == [[0]]
 
 
+def test_ranks_on_one_core_part_and_no_one_stays_bound_to_a_core(monkeypatch):
+    fd, segment = make_segment(Layout(2, SLOT_BYTES))
+    os.close(fd)
+    lower, upper = (Signals(segment.signals, 2, me) for me in (0, 1))
+    lower._core = upper._core = lambda: 5
+    bound: list[set[int]] = []
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 5})
+    monkeypatch.setattr("os.sched_setaffinity", lambda _, cores: bound.append(set(cores)))
+    assert not upper._leave_shared_core()  # nobody else said where it is
+    assert not lower._leave_shared_core()  # the lower one stays
+    assert upper._leave_shared_core()
+    assert bound == [{4}, {4, 5}]
+    assert not upper._leave_shared_core()  # so soon
+    upper._moved = 0.0
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {5})
+    assert not upper._leave_shared_core()  # it may go nowhere else
+
+
 def test_a_process_is_told_from_a_later_one_of_its_id():
     assert start_time(os.getpid()) == start_time(os.getpid())
     child = os.fork()
