@@ -33,8 +33,7 @@ def reduce_into(out: Tensor, parts: Sequence[Tensor], op: str, wide: torch.dtype
 
     `out` may be one of the first two parts. `wide` is what `wide_dtype` said.
     """
-    is_or = parts[0].dtype == torch.bool and op == "sum"
-    combine = torch.maximum if is_or else _COMBINE[op]
+    combine = _COMBINE[op]
     if wide is None:
         combine(parts[0], parts[1], out=out)
         for part in parts[2:]:
@@ -42,6 +41,8 @@ def reduce_into(out: Tensor, parts: Sequence[Tensor], op: str, wide: torch.dtype
         if op == "avg":
             out /= len(parts)
         return
+    if parts[0].dtype == torch.bool and op == "sum":  # "or"
+        combine = torch.maximum
     total = parts[0].to(wide)
     for part in parts[1:]:
         combine(total, part.to(wide), out=total)
