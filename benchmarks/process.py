@@ -116,4 +116,4 @@ class SideProcess:
     def _last_words(self) -> str:
         self._errors.seek(0)
         lines = [line for line in self._errors.read().splitlines() if line.strip()]
-        return " | ".join(lines[-3:])
+        return " | ".join(lines[-3:]).replace(f"{REPOSITORY}{os.sep}", "")

@@ -15,8 +15,9 @@ _PLAIN_WIDTH = 110
 """Columns where the output is no terminal, such as a file: nothing is cut off there."""
 
 
-def print_times(times: CollectiveTimes, stream: TextIO = sys.stdout) -> None:
+def print_times(times: CollectiveTimes, stream: TextIO | None = None) -> None:
     """One table for each collective and number of ranks, then where the figures come from."""
+    stream = stream or sys.stdout
     console = Console(file=stream, highlight=False)
     if not console.is_terminal:
         console = Console(file=stream, highlight=False, width=_PLAIN_WIDTH)

@@ -96,7 +96,7 @@ class CollectivePreset:
 
 
 SOURCE = Source(
-    "https://pypi.org/project/aiconfigurator-core/0.12.0/",
+    "https://github.com/ai-dynamo/aiconfigurator",
     "aiconfigurator-core 0.12.0 (PyPI, Apache-2.0), systems/data/*/comm; single node",
     "2026-11-30",
 )
