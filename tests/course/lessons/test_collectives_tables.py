@@ -3,6 +3,7 @@
 import pytest
 
 from course.lessons import collectives_tables as tables
+from course.lessons import recorded_tables
 from labkit.experiments.collective_rows import CollectiveRow, CollectiveTimes
 from labkit.experiments.provenance import Provenance
 from labkit.plan.collectives import Ring
@@ -12,7 +13,7 @@ LARGE = PRESETS["qwen2.5-72b"].spec
 
 
 def test_one_shot_kernels_have_a_floor_nearly_flat_in_the_number_of_gpus():
-    rows = {str(row[0]): row[1:] for row in tables.floors_table().rows}
+    rows = {str(row[0]): row[1:] for row in recorded_tables.floors_table().rows}
     assert rows["vLLM 0.19.0 custom, CUDA graph, H100 SXM"] == ("4.23 us", "4.52 us", "4.51 us")
     assert rows["NCCL 2.27.3, H100 SXM"] == ("6.36 us", "9.45 us", "15.7 us")
     [textbook] = [row for name, row in rows.items() if "450 GB/s" in name]
@@ -20,41 +21,41 @@ def test_one_shot_kernels_have_a_floor_nearly_flat_in_the_number_of_gpus():
 
 
 def test_the_textbook_is_far_off_where_decode_is_and_right_far_above():
-    table = tables.errors_table([2**10, 2**20, 2**24])
+    table = recorded_tables.errors_table([2**10, 2**20, 2**24])
     [eight] = [row for row in table.rows if row[1] == 8 and "vLLM 0.19.0" in str(row[0])]
     assert eight[2:] == ("+521%", "+116%", "+1%")
 
 
 def test_a_size_that_was_not_recorded_is_left_blank():
-    assert {row[-1] for row in tables.errors_table([2**10, 3]).rows} == {"-"}
+    assert {row[-1] for row in recorded_tables.errors_table([2**10, 3]).rows} == {"-"}
 
 
 def test_a_launch_costs_several_times_the_meeting():
-    assert tables.launches_table().rows[0] == (2, "21.2 us", "4.23 us")
+    assert recorded_tables.launches_table().rows[0] == (2, "21.2 us", "4.23 us")
 
 
 def test_bus_bandwidth_is_reached_far_above_inference_sizes():
-    rows = dict(tables.bus_table(8).rows)  # type: ignore[arg-type]
+    rows = dict(recorded_tables.bus_table(8).rows)  # type: ignore[arg-type]
     assert rows["1 MiB"] == "72.2 GB/s"
     assert rows["256 MiB"] == "432 GB/s"
 
 
 def test_tp_8_pays_more_than_the_textbook_says_on_h100_and_not_at_all_over_pcie():
-    gains = {str(row[0]): float(str(row[-1])) for row in tables.steps_table(LARGE, 1).rows}
+    gains = {str(row[0]): float(str(row[-1])) for row in recorded_tables.steps_table(LARGE, 1).rows}
     textbook, pcie = gains["textbook ring, 450 GB/s and 2 us a hop"], min(gains.values())
     assert gains["vLLM 0.19.0 custom, CUDA graph, H100 SXM"] > gains["NCCL 2.27.3, H100 SXM"]
     assert gains["NCCL 2.27.3, H100 SXM"] > textbook > 1 > pcie
 
 
 def test_one_shot_is_faster_below_the_crossing_only():
-    crossing = tables.shots_model().crossing_bytes(8)
+    crossing = recorded_tables.shots_model().crossing_bytes(8)
     sizes = [2**14, 2**16, 2**18, 2**22]
-    faster = [row[-1] for row in tables.shots_table(8, sizes).rows]
+    faster = [row[-1] for row in recorded_tables.shots_table(8, sizes).rows]
     assert faster == ["one" if size < crossing else "two" for size in sizes]
 
 
 def test_latency_is_nearly_all_at_batch_1_and_less_in_large_batches():
-    rows = tables.latency_table(LARGE, (1, 512), 8).rows
+    rows = recorded_tables.latency_table(LARGE, (1, 512), 8).rows
     small, large = ([int(str(cell).rstrip("%")) for cell in row[2:]] for row in rows)
     assert all(cell > 90 for cell in small)
     assert all(cell < 50 for cell in large)
