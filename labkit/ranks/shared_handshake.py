@@ -46,7 +46,7 @@ def attempt(
     layout = Layout(size, slot_bytes)
     fd, segment, reason = _make(layout) if me == 0 else (-1, None, why_no_segments())
     try:
-        cards = _exchange(group, _card(reason, fd, segment))
+        cards = _exchange(group, _card(size, reason, fd, segment))
         if reason := _first_reason(cards):
             return None, reason
         if segment is None:
@@ -57,7 +57,7 @@ def attempt(
         if fd >= 0:
             os.close(fd)
     assert segment is not None
-    have_cores = _has_cores_for_all(size)
+    have_cores = all(card["has_cores"] for card in cards)  # alike on all: how they sum hangs on it
     rounds = Rounds(
         segment,
         Signals(segment.signals, size, me, spins=SPINS if have_cores else 0),
@@ -88,13 +88,14 @@ def _open(card: dict[str, Any], layout: Layout) -> tuple[Segment | None, str]:
         return None, f"a rank may not open the memory of another ({error})"
 
 
-def _card(reason: str, fd: int, segment: Segment | None) -> dict[str, Any]:
+def _card(size: int, reason: str, fd: int, segment: Segment | None) -> dict[str, Any]:
     """What this rank tells the others about itself."""
     return {
         "reason": reason[:300],
         "host": host_id(),
         "pid": os.getpid(),
         "started": start_time(os.getpid()) or "",
+        "has_cores": not reason and _has_cores_for_all(size),  # only Linux tells
         "fd": fd,
         "nonce": "" if segment is None else segment.nonce.hex(),
     }
@@ -116,6 +117,7 @@ def _exchange(group: dist.ProcessGroup, card: dict[str, Any]) -> list[dict[str, 
 
 
 def _has_cores_for_all(size: int) -> bool:
-    """Whether each rank on this host can have a core: a rank that spins on it takes it."""
+    """Whether each rank on this host can have a core, as far as this rank's own affinity tells: a
+    rank that spins on it takes it."""
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
     return max(size, ranks) <= len(os.sched_getaffinity(0))

@@ -371,6 +371,21 @@ def test_ranks_on_one_core_part_and_no_one_stays_bound_to_a_core(monkeypatch):
     assert not upper._leave_shared_core()  # it may go nowhere else
 
 
+def test_ranks_bound_to_different_cores_sum_in_the_same_way(pool):
+    """As under numactl: what a rank may run on must not decide how many rounds it waits for."""
+
+    def sums(comm: Comm) -> tuple[bool, list[list[float]]]:
+        with pytest.MonkeyPatch.context() as patch:
+            cores = {0} if comm.rank == 0 else set(range(64))
+            patch.setattr("os.sched_getaffinity", lambda _: cores)
+            group = comm.over("shared memory")
+        each = [torch.full((count,), 1.0 + comm.rank) for count in (1, 200_000, 200_001, 1)]
+        found = [group.all_reduce(x).unique().tolist() for x in each]
+        return group.transport._rounds.have_cores, found
+
+    assert pool(3).run(sums) == [(False, [[6.0]] * 4)] * 3
+
+
 def test_a_process_is_told_from_a_later_one_of_its_id():
     assert start_time(os.getpid()) == start_time(os.getpid())
     child = os.fork()
