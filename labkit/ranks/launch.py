@@ -18,6 +18,9 @@ from labkit.ranks.stack import user_traceback
 from labkit.ranks.target import Arguments, check_call, find_function
 from labkit.ranks.wire import text_of
 
+_GRACE_SECONDS = 3.0
+"""What a collective that has waited too long gets to say so, before the rank is ended anyhow."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -114,7 +117,8 @@ def run_target(comm: Comm, target: str, arguments: Arguments) -> Any:
 def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: float) -> int:
     """`labkit run` in a process that torchrun started: run this rank, print every rank's result.
 
-    A rank that is not done after `timeout` seconds shows its stack and ends with an error.
+    A collective that waits longer than `timeout` seconds ends with an error that names who did not
+    come. A rank that is not done a little later shows its stack and ends with an error.
     Returns the exit code: 1 when the function raised, after showing the traceback.
     """
     place = Place.from_env(os.environ)
@@ -124,7 +128,7 @@ def run_here(target: str, arguments: Arguments, ranks: int | None, timeout: floa
             f"leave --ranks out or say --ranks {place.size}"
         )
     check_call(target, find_function(target), arguments)
-    faulthandler.dump_traceback_later(timeout, exit=True)
+    faulthandler.dump_traceback_later(timeout + _GRACE_SECONDS, exit=True)
     try:
         _run_rank(place, target, arguments, timeout)
     except Exception as error:

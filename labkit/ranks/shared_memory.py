@@ -73,6 +73,9 @@ class SharedMemory:
 
     def all_reduce(self, x: Tensor, op: str) -> None:
         """Reduce over the group into `x`."""
+        if _needs_inference_mode(x):
+            with torch.inference_mode():
+                return self.all_reduce(x, op)
         key = ("all_reduce", x.shape, x.dtype, op)
         plan = self._plans.get(key) or self._new_plan(key, x, _named("all_reduce", op))
         with self._rounds.calling(plan.call) as rounds:
@@ -132,6 +135,9 @@ class SharedMemory:
 
     def broadcast(self, x: Tensor, src: int) -> None:
         """Copy rank `src`'s tensor into `x`."""
+        if _needs_inference_mode(x):
+            with torch.inference_mode():
+                return self.broadcast(x, src)
         key = ("broadcast", x.shape, x.dtype, src)
         plan = self._plans.get(key) or self._new_plan(
             key, x, "broadcast", f" from rank {self._ranks[src]}"
@@ -256,3 +262,8 @@ def _named(op: str, reduction: str, *more: str) -> str:
     """`all_reduce`, `all_reduce(max)`: as the flight recorder says it."""
     unusual = [reduction] * (reduction != "sum") + [text for text in more if text]
     return f"{op}({', '.join(unusual)})" if unusual else op
+
+
+def _needs_inference_mode(x: Tensor) -> bool:
+    """Whether torch lets `x`, made in inference mode, be written only there, and this is not it."""
+    return x.is_inference() and not torch.is_inference_mode_enabled()

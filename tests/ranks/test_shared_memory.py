@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -406,3 +407,15 @@ def test_a_system_without_such_memory_is_named(monkeypatch):
     monkeypatch.undo()
     monkeypatch.delattr("os.memfd_create")
     assert why_no_segments().startswith("this system gives no shared memory (")
+
+
+def write_inference_tensors(comm: Comm) -> list[list[float]]:
+    with torch.inference_mode():
+        summed, copied = torch.full((3,), 1.0 + comm.rank), torch.full((3,), 1.0 + comm.rank)
+    comm.all_reduce(summed)
+    comm.broadcast(copied, src=1)
+    return [summed.tolist(), copied.tolist(), comm.all_reduce(torch.ones(3)).tolist()]
+
+
+def test_a_tensor_of_inference_mode_may_be_written_outside_it(pool: Callable[[int], RankPool]):
+    assert pool(2).run(write_inference_tensors) == [[[3.0] * 3, [2.0] * 3, [2.0] * 3]] * 2
