@@ -18,7 +18,7 @@ from labkit.models import tokenizer as text
 from labkit.models.generate import complete
 from labkit.models.llama import load_model
 from labkit.models.parameters import parameter_shapes
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.ranks.comm import Comm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +50,7 @@ def model_folder(tmp_path_factory) -> Path:
     generator = torch.Generator().manual_seed(7)
     weights = {
         name: ("norm" in name) + torch.randn(shape, generator=generator) * 0.2
-        for name, shape in parameter_shapes(ModelSpec.from_hf(CONFIG)).items()
+        for name, shape in parameter_shapes(DecoderSpec.from_hf(CONFIG)).items()
     }
     save_file(weights, folder / "model.safetensors")
     tokenizer = Tokenizer(models.BPE())

@@ -11,7 +11,7 @@ from course.picture import Picture, curves
 from course.table import Table
 from labkit.plan.collective_presets import COLLECTIVE_PRESETS, TEXTBOOK_NVLINK, TEXTBOOK_PCIE
 from labkit.plan.collectives import OneOrTwoShot
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.recorded_collectives import (
     GRAPH,
     bus_bandwidths,
@@ -113,7 +113,7 @@ def bus_table(ranks: int) -> Table:
     )
 
 
-def steps_table(spec: ModelSpec, batch: int) -> Table:
+def steps_table(spec: DecoderSpec, batch: int) -> Table:
     """A decode step at TP 2, 4 and 8 over assumed and recorded links."""
     rows = []
     for link in compare_links(spec, batch, LINKS, degrees=DEGREES):
@@ -147,7 +147,7 @@ def shots_model() -> OneOrTwoShot:
     return model
 
 
-def latency_table(spec: ModelSpec, batches: Iterable[int], ranks: int) -> Table:
+def latency_table(spec: DecoderSpec, batches: Iterable[int], ranks: int) -> Table:
     """Which part of one decode all-reduce is latency, by batch."""
     rows = []
     for batch in batches:

@@ -14,8 +14,8 @@ from labkit.plan.collectives import (
     ring_latency_seconds,
     ring_wire_bytes,
 )
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.holdings import Holdings
-from labkit.plan.model import ModelSpec
 from labkit.plan.tradeoff import TradeOff, trade_off
 from labkit.plan.traffic import decode_traffic
 from labkit.ranks.trace import Trace
@@ -106,7 +106,7 @@ class Link:
 
 
 def split_steps(
-    spec: ModelSpec,
+    spec: DecoderSpec,
     cases: Mapping[str, tuple[float, float]],
     tp: int,
     batch: int,
@@ -134,7 +134,7 @@ def split_steps(
     }
 
 
-def bytes_and_hops_table(spec: ModelSpec, batches: Iterable[int], tp: int, link: Link) -> Table:
+def bytes_and_hops_table(spec: DecoderSpec, batches: Iterable[int], tp: int, link: Link) -> Table:
     """The two terms of one all-reduce in 16 bits for each batch: the bytes grow, hops do not."""
     hops = ring_latency_seconds(tp, hop_latency=link.hop_latency)
     rows = []
@@ -153,7 +153,7 @@ def bytes_and_hops_table(spec: ModelSpec, batches: Iterable[int], tp: int, link:
 
 
 def step_traffic_table(
-    spec: ModelSpec, hidden_sizes: Iterable[int], tp: int, batch: int, links: Sequence[Link]
+    spec: DecoderSpec, hidden_sizes: Iterable[int], tp: int, batch: int, links: Sequence[Link]
 ) -> Table:
     """What the layers' all-reduces of one decode step take, term by term, in 16 bits.
 

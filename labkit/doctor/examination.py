@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from labkit.doctor import gpus as nvidia
 from labkit.doctor import machine
 from labkit.doctor.report import Finding, Report
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import legal_tensor_parallel_sizes
-from labkit.plan.model import ModelSpec
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -197,7 +197,7 @@ def course_packages() -> Iterator[Finding]:
 def _degrees(folder: Path) -> str:
     """`TP 1, 3 (2 with uneven heads)`."""
     try:
-        spec = ModelSpec.from_hf(folder)
+        spec = DecoderSpec.from_hf(folder)
     except ValueError as error:
         return str(error)
     even = legal_tensor_parallel_sizes(spec, limit=SHOWN_TP)

@@ -18,8 +18,8 @@ from labkit.layers.weight import PackedWeight
 from labkit.models.checkpoint import Checkpoint
 from labkit.models.generate import complete
 from labkit.models.llama import DecoderLayer, Llama, load_model
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import LayoutError, validate
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import partition_heads
 from labkit.ranks.comm import Comm
 from labkit.ranks.trace import Trace, TracedComm
@@ -171,12 +171,12 @@ class Verdict:
     """Query heads of each rank, where either rule allows the size."""
 
 
-def verdicts(spec: ModelSpec, sizes: Iterable[int]) -> tuple[Verdict, ...]:
+def verdicts(spec: DecoderSpec, sizes: Iterable[int]) -> tuple[Verdict, ...]:
     """The rule's answer to each tensor parallel size; no process is started for it."""
     return tuple(_verdict(spec, size) for size in sizes)
 
 
-def _verdict(spec: ModelSpec, size: int) -> Verdict:
+def _verdict(spec: DecoderSpec, size: int) -> Verdict:
     refusal, refusal_uneven = _refusal(spec, size, False), _refusal(spec, size, True)
     heads = None
     if refusal_uneven is None:
@@ -185,7 +185,7 @@ def _verdict(spec: ModelSpec, size: int) -> Verdict:
     return Verdict(size, refusal, refusal_uneven, heads)
 
 
-def _refusal(spec: ModelSpec, size: int, allow_uneven_heads: bool) -> str | None:
+def _refusal(spec: DecoderSpec, size: int, allow_uneven_heads: bool) -> str | None:
     try:
         validate(spec, tp=size, allow_uneven_heads=allow_uneven_heads)
     except LayoutError as error:

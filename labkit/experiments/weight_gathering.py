@@ -27,7 +27,7 @@ from labkit.models.checkpoint import open_checkpoint
 from labkit.models.library import resolve
 from labkit.models.llama import DecoderLayer, Llama
 from labkit.models.parameters import layer_prefix, parameter_shapes
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import even_range, partition_heads
 from labkit.plan.traffic import flat_shard_size
 from labkit.ranks.comm import Comm
@@ -37,7 +37,7 @@ from labkit.ranks.trace import Trace, TracedComm
 class GatheredLayer(nn.Module):
     """A decoder layer of which this rank keeps 1/n, flat. Runs as `DecoderLayer` does."""
 
-    def __init__(self, spec: ModelSpec, comm: Comm) -> None:
+    def __init__(self, spec: DecoderSpec, comm: Comm) -> None:
         super().__init__()
         self.spec = spec
         self.comm = comm

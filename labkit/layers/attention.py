@@ -19,7 +19,7 @@ from labkit.layers.linear import QKVParallelLinear, RowParallelLinear
 from labkit.layers.norm import RMSNorm
 from labkit.layers.rope import Rotation, apply_rotary
 from labkit.layers.source import WeightSource
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import HeadPartition
 from labkit.ranks.comm import Comm
 
@@ -29,7 +29,7 @@ class GQAttention(nn.Module):
 
     def __init__(
         self,
-        spec: ModelSpec,
+        spec: DecoderSpec,
         comm: Comm,
         heads: HeadPartition,
         *,

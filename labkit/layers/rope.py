@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from labkit.plan.model import ModelSpec, RopeScaling
+from labkit.plan.decoder import DecoderSpec, RopeScaling
 
 Rotation = tuple[Tensor, Tensor]
 
@@ -21,7 +21,7 @@ Rotation = tuple[Tensor, Tensor]
 class RotaryEmbedding(nn.Module):
     """Cosines and sines for a model's positions, worked out once per step for all its layers."""
 
-    def __init__(self, spec: ModelSpec, *, device: torch.device | str = "cpu") -> None:
+    def __init__(self, spec: DecoderSpec, *, device: torch.device | str = "cpu") -> None:
         super().__init__()
         self.inv_freq_h, self.attention_factor = _frequencies(spec)
         self.inv_freq_h = self.inv_freq_h.to(device)
@@ -44,7 +44,7 @@ def apply_rotary(x_BTHd: Tensor, rotation: Rotation) -> Tensor:
     return x_BTHd * cos + x_BTHd.roll(x_BTHd.shape[-1] // 2, dims=-1) * signed_sin
 
 
-def _frequencies(spec: ModelSpec) -> tuple[Tensor, float]:
+def _frequencies(spec: DecoderSpec) -> tuple[Tensor, float]:
     """Radians per position of each pair, and the factor on cosines and sines."""
     exponents = torch.arange(0, spec.head_dim, 2, dtype=torch.float32) / spec.head_dim
     inv_freq = 1.0 / (spec.rope_theta**exponents)
@@ -71,7 +71,7 @@ def _llama3(inv_freq: Tensor, scaling: RopeScaling) -> Tensor:
     return (1 - keep) * inv_freq / scaling.factor + keep * inv_freq
 
 
-def _yarn(inv_freq: Tensor, scaling: RopeScaling, spec: ModelSpec) -> Tensor:
+def _yarn(inv_freq: Tensor, scaling: RopeScaling, spec: DecoderSpec) -> Tensor:
     """Keep frequencies above `beta_fast` turns in the original context, slow those below
     `beta_slow`, with a straight ramp over the pairs between (Peng et al. 2023, arXiv 2309.00071).
     """

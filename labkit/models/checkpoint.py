@@ -1,4 +1,4 @@
-"""A checkpoint on disk: a ModelSpec and tensors that can be read in part.
+"""A checkpoint on disk: a DecoderSpec and tensors that can be read in part.
 
 `open_checkpoint` picks the format: a Hugging Face directory with safetensors, or one GGUF file.
 Opening checks every tensor's shape and dtype against the spec before any weight is read.
@@ -17,7 +17,7 @@ from labkit.models.chat import ChatML
 from labkit.models.json_object import CheckpointError
 from labkit.models.parameters import is_derived, optional_shapes, parameter_shapes
 from labkit.models.tokenizer import Tokenizer
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 Index = range | slice | None
 
@@ -30,7 +30,7 @@ class Checkpoint(ABC):
     """A `WeightSource` under Hugging Face names, with the spec it was checked against."""
 
     path: Path
-    spec: ModelSpec
+    spec: DecoderSpec
 
     @abstractmethod
     def names(self) -> Iterable[str]:

@@ -18,7 +18,7 @@ from labkit.layers.kv_cache import KVCache
 from labkit.layers.sampling import Sampler
 from labkit.layers.whole_number import whole_number
 from labkit.models.llama import Llama
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 FinishReason = Literal["stop", "length"]
 
@@ -92,7 +92,7 @@ def complete(
 
 
 def check_prompts(
-    spec: ModelSpec, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    spec: DecoderSpec, prompts: Sequence[Sequence[int]], max_new_tokens: int
 ) -> tuple[list[list[int]], list[int]]:
     """The ids of each prompt, and how many tokens it may get; no model is needed to ask.
 

@@ -23,7 +23,7 @@ from labkit.models.checkpoint import Checkpoint, CheckpointError, Index, bounds
 from labkit.models.gguf_metadata import GGUFMetadata
 from labkit.models.gguf_tokenizer import tokenizer_json
 from labkit.models.tokenizer import Tokenizer
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 _NATIVE = {
     GGMLQuantizationType.F64: torch.float64,
@@ -71,7 +71,7 @@ class GGUFCheckpoint(Checkpoint):
             tied="lm_head.weight" not in self._tensors,
             attention_bias="model.layers.0.self_attn.q_proj.bias" in self._tensors,
         )
-        self.spec = ModelSpec.from_hf(self.config)
+        self.spec = DecoderSpec.from_hf(self.config)
         self.validate()
 
     def names(self) -> Iterable[str]:

@@ -10,7 +10,7 @@ from gguf import GGUFReader
 
 from labkit.models.checkpoint import CheckpointError
 from labkit.plan.config_fields import is_whole
-from labkit.plan.model import UnsupportedModelError
+from labkit.plan.decoder import UnsupportedModelError
 
 # Mistral's files call themselves llama.
 ARCHITECTURES = ("llama", "qwen2", "qwen3")

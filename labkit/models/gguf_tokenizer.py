@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from labkit.models.gguf_metadata import GGUFMetadata
-from labkit.plan.model import UnsupportedModelError
+from labkit.plan.decoder import UnsupportedModelError
 
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 

@@ -34,8 +34,8 @@ from labkit.layers.whole_number import whole_number
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.library import resolve
 from labkit.models.parameters import EMBEDDING, FINAL_NORM, LM_HEAD, layer_prefix
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import validate
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import HeadPartition, partition_heads, partition_vocab
 from labkit.ranks.comm import Comm
 
@@ -44,7 +44,7 @@ class DecoderLayer(nn.Module):
     """Attention and MLP, each on normalised input and added to the residual stream."""
 
     def __init__(
-        self, spec: ModelSpec, comm: Comm, heads: HeadPartition, *, dtype: torch.dtype
+        self, spec: DecoderSpec, comm: Comm, heads: HeadPartition, *, dtype: torch.dtype
     ) -> None:
         super().__init__()
 
@@ -76,7 +76,7 @@ class Llama(nn.Module):
 
     def __init__(
         self,
-        spec: ModelSpec,
+        spec: DecoderSpec,
         comm: Comm,
         *,
         dtype: torch.dtype = torch.float32,

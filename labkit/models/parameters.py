@@ -1,11 +1,11 @@
-"""The parameters of a dense Llama-family decoder: Hugging Face name -> shape, from a ModelSpec."""
+"""The parameters of a dense Llama-family decoder by Hugging Face name, from a DecoderSpec."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 EMBEDDING = "model.embed_tokens"
 FINAL_NORM = "model.norm"
@@ -20,7 +20,7 @@ def layer_prefix(layer: int) -> str:
     return f"model.layers.{layer}"
 
 
-def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(spec: DecoderSpec) -> dict[str, tuple[int, ...]]:
     """Every parameter a checkpoint of this spec must hold, as name -> shape `(out, in)`.
 
     A tied LM head is the embedding under another name and is not listed.
@@ -37,7 +37,7 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def optional_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+def optional_shapes(spec: DecoderSpec) -> dict[str, tuple[int, ...]]:
     """Parameters a checkpoint may repeat although the model never reads them."""
     if spec.tie_word_embeddings:
         return {f"{LM_HEAD}.weight": (spec.vocab_size, spec.hidden_size)}
@@ -49,7 +49,7 @@ def is_derived(name: str) -> bool:
     return _DERIVED.fullmatch(name) is not None
 
 
-def _layer_shapes(spec: ModelSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _layer_shapes(spec: DecoderSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
     hidden, mlp = spec.hidden_size, spec.intermediate_size
     q_width = spec.num_heads * spec.head_dim
     kv_width = spec.num_kv_heads * spec.head_dim

@@ -16,7 +16,7 @@ from labkit.models.json_object import read_json
 from labkit.models.safetensors_header import TensorEntry, read_header
 from labkit.models.tokenizer import Tokenizer
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 SINGLE_FILE = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
@@ -37,7 +37,7 @@ class SafetensorsDirectory(Checkpoint):
         config = self.path / "config.json"
         if not config.is_file():
             raise CheckpointError(f"{self.path} holds no config.json; is it a model directory?")
-        self.spec = _with_generation_config(ModelSpec.from_hf(read_json(config)), self.path)
+        self.spec = _with_generation_config(DecoderSpec.from_hf(read_json(config)), self.path)
         self._entries = _tensors(_weight_files(self.path))
         _check_shard_index(self.path, self._entries)
         self.validate()
@@ -82,7 +82,7 @@ class SafetensorsDirectory(Checkpoint):
         return self._entries[name]
 
 
-def _with_generation_config(spec: ModelSpec, directory: Path) -> ModelSpec:
+def _with_generation_config(spec: DecoderSpec, directory: Path) -> DecoderSpec:
     """Chat models often name further ending tokens in generation_config.json alone."""
     file = directory / "generation_config.json"
     if not file.is_file():

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import legal_tensor_parallel_sizes, validate
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import partition_columns, partition_heads, partition_vocab
 
 
@@ -42,7 +42,7 @@ class RankHoldings:
 class Holdings:
     """What all ranks hold together. Build it with `holdings`."""
 
-    spec: ModelSpec
+    spec: DecoderSpec
     tp: int
     bytes_per_element: int
     ranks: tuple[RankHoldings, ...]
@@ -105,7 +105,7 @@ class Holdings:
 
 
 def holdings(
-    spec: ModelSpec, tp: int, *, bytes_per_element: int = 2, allow_uneven_heads: bool = False
+    spec: DecoderSpec, tp: int, *, bytes_per_element: int = 2, allow_uneven_heads: bool = False
 ) -> Holdings:
     """What each of `tp` ranks holds, with weights and cache of `bytes_per_element`.
 
@@ -152,7 +152,7 @@ def holdings(
 
 
 def nearest_legal_sizes(
-    spec: ModelSpec, tp: int, *, allow_uneven_heads: bool = False
+    spec: DecoderSpec, tp: int, *, allow_uneven_heads: bool = False
 ) -> tuple[int, ...]:
     """The largest legal TP up to `tp` and the smallest from it on; one number if `tp` is legal."""
     legal = _legal_sizes(spec, allow_uneven_heads)
@@ -162,12 +162,12 @@ def nearest_legal_sizes(
 
 
 @lru_cache(maxsize=64)
-def _legal_sizes(spec: ModelSpec, allow_uneven_heads: bool) -> tuple[int, ...]:
+def _legal_sizes(spec: DecoderSpec, allow_uneven_heads: bool) -> tuple[int, ...]:
     return legal_tensor_parallel_sizes(spec, spec.num_heads, allow_uneven_heads)
 
 
 def _elements(
-    spec: ModelSpec, q_heads: int, kv_heads: int, columns: int, vocab_rows: int, rank: int
+    spec: DecoderSpec, q_heads: int, kv_heads: int, columns: int, vocab_rows: int, rank: int
 ) -> dict[str, int]:
     """Elements of every part on one rank."""
     hidden, is_first = spec.hidden_size, rank == 0
@@ -184,7 +184,7 @@ def _elements(
     return parts
 
 
-def _norm_elements(spec: ModelSpec) -> int:
+def _norm_elements(spec: DecoderSpec) -> int:
     """Elements that every rank holds whole: the norms, and those of queries and keys."""
     per_layer = 2 * spec.hidden_size + 2 * spec.head_dim * spec.qk_norm
     return spec.num_layers * per_layer + spec.hidden_size

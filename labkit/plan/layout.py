@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import (
     PartitionError,
     counted,
@@ -24,28 +24,59 @@ class LayoutError(PartitionError):
 
 @dataclass(frozen=True)
 class Layout:
-    """The degree of each parallel axis; `world_size` is their product."""
+    """The degree of each parallel axis, as vLLM and SGLang count them.
+
+    Attributes:
+        tp: ranks that cut attention and dense layers.
+        pp: pipeline stages.
+        dp: copies of attention that share one set of experts; each serves its own requests.
+        ep: ranks the experts are dealt over, within the tp * dp of a stage.
+        replicas: independent copies of all that.
+    """
 
     tp: int = 1
     pp: int = 1
     dp: int = 1
     ep: int = 1
+    replicas: int = 1
 
     def __post_init__(self) -> None:
         axes = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "EP": self.ep}
+        axes["the number of replicas"] = self.replicas
         wrong = [
             f"{axis} must be at least 1, not {size}" for axis, size in axes.items() if size < 1
         ]
+        if not wrong and self.stage_size % self.ep:
+            wrong = [
+                f"EP {self.ep} does not divide the TP {self.tp} x DP {self.dp} = "
+                f"{self.stage_size} ranks of a stage"
+            ]
         if wrong:
             raise PartitionError(wrong)
 
     @property
+    def stage_size(self) -> int:
+        """Ranks of one pipeline stage."""
+        return self.tp * self.dp
+
+    @property
+    def expert_tp(self) -> int:
+        """Ranks that cut one expert: those of a stage that EP leaves over."""
+        return self.stage_size // self.ep
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of one replica."""
+        return self.pp * self.stage_size
+
+    @property
     def world_size(self) -> int:
-        return self.tp * self.pp * self.dp * self.ep
+        """All ranks."""
+        return self.replicas * self.replica_size
 
 
 def validate(
-    spec: ModelSpec,
+    spec: DecoderSpec,
     layout: Layout | None = None,
     *,
     tp: int | None = None,
@@ -73,7 +104,7 @@ def validate(
 
 
 def legal_tensor_parallel_sizes(
-    spec: ModelSpec, limit: int = 64, allow_uneven_heads: bool = False
+    spec: DecoderSpec, limit: int = 64, allow_uneven_heads: bool = False
 ) -> tuple[int, ...]:
     """The TP degrees up to `limit` that `validate` accepts, rising. The vocabulary is padded."""
     return tuple(
@@ -83,7 +114,7 @@ def legal_tensor_parallel_sizes(
     )
 
 
-def _tensor_parallel_reasons(spec: ModelSpec, tp: int, allow_uneven_heads: bool) -> list[str]:
+def _tensor_parallel_reasons(spec: DecoderSpec, tp: int, allow_uneven_heads: bool) -> list[str]:
     return [
         *_reasons(
             lambda: partition_heads(
@@ -102,7 +133,7 @@ def _reasons(partition: Callable[[], object]) -> tuple[str, ...]:
     return ()
 
 
-def _refusal(spec: ModelSpec, reasons: list[str], allow_uneven_heads: bool) -> LayoutError:
+def _refusal(spec: DecoderSpec, reasons: list[str], allow_uneven_heads: bool) -> LayoutError:
     facts = [
         counted(spec.num_heads, "attention head"),
         counted(spec.num_kv_heads, "KV head"),

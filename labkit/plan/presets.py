@@ -1,7 +1,7 @@
 """Shapes of public models, each with the place it was read from. Weights are not needed for them.
 
 Only what changes a layout or a byte count is written down; rotary settings and context lengths
-stay at their defaults, so load weights with `ModelSpec.from_hf` instead.
+stay at their defaults, so load weights with `DecoderSpec.from_hf` instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Preset:
 
     name: str
     title: str
-    spec: ModelSpec
+    spec: DecoderSpec
     source: Source
 
 
@@ -43,7 +43,7 @@ def _llama_3_1(
     size: str, *, layers: int, hidden: int, heads: int, intermediate: int
 ) -> tuple[str, Preset]:
     name = f"llama-3.1-{size.lower()}"
-    spec = ModelSpec(
+    spec = DecoderSpec(
         model_type="llama",
         num_layers=layers,
         hidden_size=hidden,
@@ -61,7 +61,7 @@ def _llama_3_1(
 _SMOLLM2_135M = Preset(
     "smollm2-135m",
     "SmolLM2 135M",
-    ModelSpec(
+    DecoderSpec(
         model_type="llama",
         num_layers=30,
         hidden_size=576,
@@ -82,7 +82,7 @@ _SMOLLM2_135M = Preset(
 _SMOLLM2_360M = Preset(
     "smollm2-360m",
     "SmolLM2 360M",
-    ModelSpec(
+    DecoderSpec(
         model_type="llama",
         num_layers=32,
         hidden_size=960,
@@ -103,7 +103,7 @@ _SMOLLM2_360M = Preset(
 _QWEN_2_5_HALF_B = Preset(
     "qwen2.5-0.5b",
     "Qwen2.5 0.5B",
-    ModelSpec(
+    DecoderSpec(
         model_type="qwen2",
         num_layers=24,
         hidden_size=896,
@@ -125,7 +125,7 @@ _QWEN_2_5_HALF_B = Preset(
 _LLAMA_2_7B = Preset(
     "llama-2-7b",
     "Llama 2 7B",
-    ModelSpec(
+    DecoderSpec(
         model_type="llama",
         num_layers=32,
         hidden_size=4096,
@@ -145,7 +145,7 @@ _LLAMA_2_7B = Preset(
 _QWEN_2_5_72B = Preset(
     "qwen2.5-72b",
     "Qwen2.5 72B",
-    ModelSpec(
+    DecoderSpec(
         model_type="qwen2",
         num_layers=80,
         hidden_size=8192,

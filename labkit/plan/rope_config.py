@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError
-from labkit.plan.model import RopeScaling
+from labkit.plan.decoder import RopeScaling
 
 SUPPORTED_ROPE_TYPES = ("default", "linear", "llama3", "yarn")
 

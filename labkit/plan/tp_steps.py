@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from labkit.plan.collective_presets import CollectivePreset
 from labkit.plan.collectives import CostModel
 from labkit.plan.decode_sketch import HBM_BANDWIDTH
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TPStep:
 
 
 def tp_step(
-    spec: ModelSpec,
+    spec: DecoderSpec,
     tp: int,
     batch: int,
     model: CostModel,
@@ -102,7 +102,7 @@ class LinkSteps:
 
 
 def compare_links(
-    spec: ModelSpec,
+    spec: DecoderSpec,
     batch: int,
     presets: Iterable[CollectivePreset],
     *,

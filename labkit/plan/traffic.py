@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.plan.collectives import ring_wire_bytes
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import validate
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import pad_up, partition_columns
 
 CANDIDATE_BYTES = 16
@@ -41,7 +41,7 @@ class DecodeTraffic:
     wire_bytes_per_rank: float
 
 
-def decode_traffic(spec: ModelSpec, tp: int, batch: int, bytes_per_element: int) -> DecodeTraffic:
+def decode_traffic(spec: DecoderSpec, tp: int, batch: int, bytes_per_element: int) -> DecodeTraffic:
     """What one decode step of `batch` sequences moves over `tp` ranks.
 
     Raises:
@@ -65,7 +65,7 @@ def decode_traffic(spec: ModelSpec, tp: int, batch: int, bytes_per_element: int)
     )
 
 
-def layer_parameters(spec: ModelSpec) -> int:
+def layer_parameters(spec: DecoderSpec) -> int:
     """Weights, biases and norms of one decoder layer."""
     tables = 1 if spec.tie_word_embeddings else 2
     ends = tables * spec.vocab_size * spec.hidden_size + spec.hidden_size
@@ -77,7 +77,7 @@ def flat_shard_size(parameters: int, ranks: int) -> int:
     return pad_up(parameters, ranks) // ranks
 
 
-def gathered_weight_bytes(spec: ModelSpec, ranks: int, bytes_per_element: int) -> int:
+def gathered_weight_bytes(spec: DecoderSpec, ranks: int, bytes_per_element: int) -> int:
     """Bytes each rank sends, and gets, in one forward pass that gathers every layer: FSDP, ZeRO-3.
 
     That is (n-1)/n of all layers' weights, for one token as for a thousand. Embedding and LM head

@@ -2,10 +2,10 @@
 
 import pytest
 
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import Layout, LayoutError, legal_tensor_parallel_sizes, validate
-from labkit.plan.model import ModelSpec
 
-QWEN25_05B = ModelSpec.from_hf(
+QWEN25_05B = DecoderSpec.from_hf(
     {
         "model_type": "qwen2",
         "hidden_size": 896,

@@ -7,7 +7,7 @@ import pytest
 
 from course.timeline import timeline
 from labkit.experiments.tensor_parallel import load_traced, trace_decode_step
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.ranks.pool import RankPool
 from labkit.ranks.trace import Trace, TraceEvent
 
@@ -58,7 +58,7 @@ def test_other_traces_make_another_picture():
 def test_a_real_step_is_drawn_with_all_its_collectives(pool: Callable[[int], RankPool], tiny: Path):
     model = pool(2).put(load_traced, tiny)
     traces = pool(2).run(trace_decode_step, model, [5, 6, 7])
-    all_reduces = 2 * ModelSpec.from_hf(tiny).num_layers + 1
+    all_reduces = 2 * DecoderSpec.from_hf(tiny).num_layers + 1
     picture = timeline(traces)
     assert picture.title.startswith("A step over 2 ranks: ")
     assert picture.text.count(f"{all_reduces} all_reduce, 1 all_gather") == 2

@@ -18,7 +18,7 @@ from labkit.experiments.provenance import Provenance
 from labkit.experiments.tensor_parallel import load_traced
 from labkit.experiments.weight_gathering import load_gathered
 from labkit.models.llama import load_model
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
 from labkit.ranks.trace import TracedComm
@@ -45,7 +45,7 @@ def decode_time(ranks: int, step_seconds: float, weight_bytes: int) -> DecodeTim
 def test_every_rank_returns_the_same_time_of_counted_collectives(
     pool: Pools, tiny: Path, size: int
 ):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     model = pool(size).put(load_traced, tiny)
     first, *others = pool(size).run(time_decode_steps, model, PROMPT, steps=2)
     same = [replace(other, provenance=first.provenance) for other in others]
@@ -59,7 +59,7 @@ def test_every_rank_returns_the_same_time_of_counted_collectives(
 
 
 def test_one_rank_reads_all_weights_but_the_embedding_it_only_looks_up(pool: Pools, tiny: Path):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     [time] = pool(1).run(time_decode_steps, pool(1).put(load_traced, tiny), PROMPT, steps=1)
     looked_up = 0 if spec.tie_word_embeddings else spec.vocab_size * spec.hidden_size
     assert time.weight_bytes == 4 * (spec.num_parameters - looked_up)
@@ -121,4 +121,4 @@ def test_the_fullest_rank_sets_the_bytes_of_uneven_halves(pool: Pools, smollm2: 
     model = pool(2).put(load_traced, smollm2, allow_uneven_heads=True)
     time = pool(2).run(time_decode_steps, model, PROMPT, steps=1)[0]
     assert time.num_collectives == 62
-    assert time.weight_bytes > 4 * ModelSpec.from_hf(smollm2).num_parameters / 2
+    assert time.weight_bytes > 4 * DecoderSpec.from_hf(smollm2).num_parameters / 2

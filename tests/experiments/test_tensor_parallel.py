@@ -11,7 +11,7 @@ from labkit.experiments import tensor_parallel as experiment
 from labkit.experiments.tensor_parallel import Agreement, Reading, compare, verdicts
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.llama import load_model
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
 from labkit.ranks.trace import Trace, diff_traces
@@ -60,7 +60,7 @@ def test_tiny_reads_the_same_over_several_ranks(pool: Pools, tiny: Path, size: i
 def test_one_decode_step_makes_the_collectives_the_layers_promise(
     pool: Pools, tiny: Path, size: int
 ):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     model = pool(size).put(experiment.load_traced, tiny)
     traces: list[Trace] = pool(size).run(experiment.trace_decode_step, model, TEXT)
     for trace in traces:
@@ -79,7 +79,7 @@ def test_untraced_model_is_refused(tiny: Path):
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_shares_tile_the_model_but_for_norms_and_kv_replicas(pool: Pools, tiny: Path, size: int):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     [whole] = pool(1).run(experiment.share, pool(1).put(experiment.load_traced, tiny))
     shares = pool(size).run(experiment.share, pool(size).put(experiment.load_traced, tiny))
     assert whole.total_bytes == 4 * spec.num_parameters
@@ -94,7 +94,7 @@ def test_shares_tile_the_model_but_for_norms_and_kv_replicas(pool: Pools, tiny: 
 
 
 def test_verdicts_give_every_reason_and_the_uneven_way(smollm2: Path):
-    legal, uneven, even, impossible = verdicts(ModelSpec.from_hf(smollm2), range(1, 5))
+    legal, uneven, even, impossible = verdicts(DecoderSpec.from_hf(smollm2), range(1, 5))
     assert (legal.refusal, even.refusal) == (None, None)
     assert uneven.refusal is not None
     assert "9 attention heads" in uneven.refusal

@@ -20,7 +20,7 @@ from labkit.layers.rope import RotaryEmbedding
 from labkit.layers.source import DictSource
 from labkit.models.llama import DecoderLayer
 from labkit.models.parameters import parameter_shapes
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import partition_heads
 from labkit.plan.traffic import decode_traffic, gathered_weight_bytes, layer_parameters
 from labkit.ranks.comm import Comm
@@ -30,7 +30,7 @@ from labkit.ranks.trace import Trace
 Pools = Callable[[int], RankPool]
 TEXT = list(range(5, 25))
 
-ODD = ModelSpec(
+ODD = DecoderSpec(
     model_type="llama",
     num_layers=1,
     hidden_size=10,
@@ -58,7 +58,7 @@ def test_gathered_layers_give_the_logits_of_the_whole_model(pool: Pools, tiny: P
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_bytes_of_a_step_are_those_of_the_plan(pool: Pools, tiny: Path, size: int):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     gathered = pool(size).put(load_gathered, tiny)
     traces: list[Trace] = pool(size).run(tensor_parallel.trace_decode_step, gathered, TEXT)
     for trace in traces:
@@ -70,7 +70,7 @@ def test_bytes_of_a_step_are_those_of_the_plan(pool: Pools, tiny: Path, size: in
 def test_tensor_parallel_bytes_of_a_step_are_those_of_the_plan(pool: Pools, tiny: Path, size: int):
     model = pool(size).put(tensor_parallel.load_traced, tiny)
     trace = pool(size).run(tensor_parallel.trace_decode_step, model, TEXT)[0]
-    planned = decode_traffic(ModelSpec.from_hf(tiny), size, 1, 4)
+    planned = decode_traffic(DecoderSpec.from_hf(tiny), size, 1, 4)
     reduced = [event for event in trace if event.op == "all_reduce"]
     assert trace.count() == planned.all_reduces + planned.all_gathers
     assert trace.total_bytes() == planned.payload_bytes + planned.gather_bytes
@@ -98,7 +98,7 @@ def test_contrast_needs_ranks_that_send():
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_rank_keeps_its_share_of_every_layer(pool: Pools, tiny: Path, size: int):
-    spec = ModelSpec.from_hf(tiny)
+    spec = DecoderSpec.from_hf(tiny)
     kept = pool(size).run(kept_layer_bytes, pool(size).put(load_gathered, tiny))
     assert sum(kept) == spec.num_layers * layer_parameters(spec) * 4
     assert len(set(kept)) == 1

@@ -12,15 +12,15 @@ from labkit.layers.attention import GQAttention
 from labkit.layers.kv_cache import KVCache
 from labkit.layers.rope import RotaryEmbedding
 from labkit.layers.source import DictSource
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import partition_heads
 from labkit.ranks.comm import Comm
 
 HEAD_DIM, HIDDEN, MAX_LEN = 8, 12, 16
 
 
-def spec_of(num_heads: int, num_kv_heads: int, **options) -> ModelSpec:
-    return ModelSpec(
+def spec_of(num_heads: int, num_kv_heads: int, **options) -> DecoderSpec:
+    return DecoderSpec(
         model_type="llama",
         num_layers=1,
         hidden_size=HIDDEN,
@@ -33,7 +33,7 @@ def spec_of(num_heads: int, num_kv_heads: int, **options) -> ModelSpec:
     )
 
 
-def weights_of(spec: ModelSpec, numbers=real_numbers) -> dict[str, Tensor]:
+def weights_of(spec: DecoderSpec, numbers=real_numbers) -> dict[str, Tensor]:
     q_size, kv_size = spec.num_heads * HEAD_DIM, spec.num_kv_heads * HEAD_DIM
     weights = {}
     for seed, (name, rows, columns, bias) in enumerate(
@@ -52,7 +52,7 @@ def weights_of(spec: ModelSpec, numbers=real_numbers) -> dict[str, Tensor]:
     return weights
 
 
-def reference(spec: ModelSpec, weights: dict[str, Tensor], x_TD: Tensor) -> Tensor:
+def reference(spec: DecoderSpec, weights: dict[str, Tensor], x_TD: Tensor) -> Tensor:
     """One sequence, one head and one query at a time, in float64."""
 
     def project(name: str, x: Tensor) -> Tensor:
@@ -119,7 +119,7 @@ SCHEDULES = {
 }
 
 
-def run_schedules(comm: Comm, case: Case, spec: ModelSpec, weights, inputs, dtype):
+def run_schedules(comm: Comm, case: Case, spec: DecoderSpec, weights, inputs, dtype):
     """For each schedule the outputs of every sequence, in order of its tokens."""
     heads = partition_heads(
         spec.num_heads, spec.num_kv_heads, comm.size, allow_uneven_heads=case.uneven

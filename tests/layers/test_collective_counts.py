@@ -16,11 +16,11 @@ from labkit.layers.mlp import SwiGLU
 from labkit.layers.rope import RotaryEmbedding
 from labkit.layers.sampling import Sampler
 from labkit.layers.source import DictSource
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.shard import partition_heads, partition_vocab
 from labkit.ranks.trace import TracedComm
 
-SPEC = ModelSpec(
+SPEC = DecoderSpec(
     model_type="llama",
     num_layers=1,
     hidden_size=12,

@@ -7,7 +7,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from labkit.layers.rope import RotaryEmbedding, apply_rotary
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -47,7 +47,7 @@ def config(scaling: dict, theta: float = 500000.0) -> dict:
 
 def both(scaling: dict, theta: float) -> tuple[RotaryEmbedding, LlamaRotaryEmbedding]:
     settings = {k: v for k, v in config(scaling, theta).items() if k != "model_type"}
-    ours = RotaryEmbedding(ModelSpec.from_hf(config(scaling, theta)))
+    ours = RotaryEmbedding(DecoderSpec.from_hf(config(scaling, theta)))
     return ours, LlamaRotaryEmbedding(LlamaConfig(**settings))
 
 

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from labkit.models.parameters import parameter_shapes
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 
 LLAMA_CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -44,7 +44,7 @@ def random_weights(config: dict[str, Any], seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return {
         name: ("norm" in name) + torch.randn(shape, generator=generator) * 0.1
-        for name, shape in parameter_shapes(ModelSpec.from_hf(config)).items()
+        for name, shape in parameter_shapes(DecoderSpec.from_hf(config)).items()
     }
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from labkit.models.checkpoint import CheckpointError, open_checkpoint
 from labkit.models.llama import Llama
-from labkit.plan.model import UnsupportedModelError
+from labkit.plan.decoder import UnsupportedModelError
 from labkit.ranks.comm import Comm
 
 from .conftest import LLAMA_CONFIG, random_weights

@@ -17,7 +17,7 @@ from labkit.models.checkpoint import CheckpointError, open_checkpoint
 from labkit.models.gguf import GGUFCheckpoint
 from labkit.models.gguf_metadata import GGUFMetadata
 from labkit.models.llama import load_model
-from labkit.plan.model import ModelSpec, RopeScaling, UnsupportedModelError
+from labkit.plan.decoder import DecoderSpec, RopeScaling, UnsupportedModelError
 from labkit.ranks.comm import Comm
 
 from .conftest import LLAMA_CONFIG, random_weights
@@ -116,7 +116,7 @@ def test_spec_from_gguf_equals_the_config_it_was_written_from(
     config: dict[str, Any], made_gguf: Callable[..., Path]
 ) -> None:
     checkpoint = open_checkpoint(made_gguf(config, random_weights(config)))
-    assert checkpoint.spec == ModelSpec.from_hf(config)
+    assert checkpoint.spec == DecoderSpec.from_hf(config)
 
 
 def test_unknown_architecture_is_refused_by_name(made_gguf: Callable[..., Path]) -> None:

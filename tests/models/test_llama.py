@@ -16,8 +16,8 @@ from torch import Tensor
 
 from labkit.models.checkpoint import open_checkpoint
 from labkit.models.llama import Llama, load_model
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import LayoutError, legal_tensor_parallel_sizes
-from labkit.plan.model import ModelSpec
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
 
@@ -192,7 +192,7 @@ def logits_every_way(
 def cases() -> Iterator[Any]:
     for family, (prefix, changes) in FAMILIES.items():
         config = SHAPE | changes | {"model_type": prefix.lower()}
-        for tp in legal_tensor_parallel_sizes(ModelSpec.from_hf(config), limit=4):
+        for tp in legal_tensor_parallel_sizes(DecoderSpec.from_hf(config), limit=4):
             yield pytest.param(family, tp, id=f"{family}-tp{tp}")
 
 

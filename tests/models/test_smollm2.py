@@ -16,8 +16,8 @@ from labkit.models.checkpoint import open_checkpoint
 from labkit.models.generate import complete
 from labkit.models.llama import Llama, load_model
 from labkit.models.tokenizer import Tokenizer
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import LayoutError, legal_tensor_parallel_sizes, validate
-from labkit.plan.model import ModelSpec
 from labkit.ranks.comm import Comm
 from labkit.ranks.pool import RankPool
 
@@ -102,7 +102,7 @@ def test_ranks_agree_with_transformers_and_with_one_rank(
 
 
 def test_two_ranks_are_refused_by_default_with_the_legal_degrees(smollm2: Path) -> None:
-    spec = ModelSpec.from_hf(smollm2)
+    spec = DecoderSpec.from_hf(smollm2)
     with pytest.raises(LayoutError) as error:
         validate(spec, tp=2)
     assert "9 attention heads do not divide over TP 2" in str(error.value)

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.experiments import tensor_parallel as experiment
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.holdings import holdings, nearest_legal_sizes
 from labkit.plan.layout import LayoutError, legal_tensor_parallel_sizes
-from labkit.plan.model import ModelSpec
 from labkit.plan.presets import PRESETS
 from labkit.ranks.pool import RankPool
 
 Pools = Callable[[int], RankPool]
 FP32 = 4
 
-BIASED = ModelSpec(
+BIASED = DecoderSpec(
     model_type="llama",
     num_layers=2,
     hidden_size=48,
@@ -36,7 +36,7 @@ BIASED = ModelSpec(
 
 def assert_as_measured(pool: Pools, model: Path, tp: int, *, allow_uneven_heads: bool = False):
     planned = holdings(
-        ModelSpec.from_hf(model),
+        DecoderSpec.from_hf(model),
         tp,
         bytes_per_element=FP32,
         allow_uneven_heads=allow_uneven_heads,
@@ -70,7 +70,7 @@ def test_one_rank_holds_the_model_and_the_padding():
 
 @pytest.mark.parametrize("tp", [1, 2, 4])
 @pytest.mark.parametrize("spec", [BIASED, replace(BIASED, tie_word_embeddings=True)])
-def test_all_bytes_are_the_model_its_copies_or_padding(spec: ModelSpec, tp: int):
+def test_all_bytes_are_the_model_its_copies_or_padding(spec: DecoderSpec, tp: int):
     held = holdings(spec, tp, bytes_per_element=FP32)
     model = FP32 * spec.num_parameters
     assert held.total_bytes == model + held.replicated_bytes + held.padded_bytes

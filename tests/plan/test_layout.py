@@ -4,12 +4,12 @@ import pickle
 
 import pytest
 
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import Layout, LayoutError, legal_tensor_parallel_sizes, validate
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import PartitionError
 
 
-def spec(**overrides) -> ModelSpec:
+def spec(**overrides) -> DecoderSpec:
     """SmolLM2-135M's shape: 9 heads over 3 KV heads, 30 layers."""
     shape = {
         "model_type": "llama",
@@ -21,7 +21,7 @@ def spec(**overrides) -> ModelSpec:
         "intermediate_size": 1536,
         "vocab_size": 49152,
     }
-    return ModelSpec(**(shape | overrides))
+    return DecoderSpec(**(shape | overrides))
 
 
 def test_the_world_is_the_product_of_the_axes():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.plan.model import ModelSpec
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.presets import PRESETS
 
 # Parameters, from the safetensors metadata that each model's page on huggingface.co shows.
@@ -39,7 +39,7 @@ def test_presets_rise_in_size():
 
 
 def test_smollm2_preset_has_the_shape_of_the_fetched_model(smollm2: Path):
-    preset, fetched = PRESETS["smollm2-135m"].spec, ModelSpec.from_hf(smollm2)
+    preset, fetched = PRESETS["smollm2-135m"].spec, DecoderSpec.from_hf(smollm2)
     for field in (
         "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size",
         "vocab_size", "tie_word_embeddings", "qkv_bias", "o_bias", "mlp_bias", "qk_norm",

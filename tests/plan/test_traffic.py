@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.plan.collectives import ring_latency_seconds, ring_wire_bytes
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import LayoutError
-from labkit.plan.model import ModelSpec
 from labkit.plan.shard import PartitionError
 from labkit.plan.traffic import (
     decode_traffic,
@@ -18,7 +18,7 @@ from labkit.plan.traffic import (
 
 MIB = 2**20
 
-LLAMA_70B = ModelSpec(
+LLAMA_70B = DecoderSpec(
     model_type="llama",
     num_layers=80,
     hidden_size=8192,

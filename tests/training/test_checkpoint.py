@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from labkit.models.llama import load_model
+from labkit.plan.decoder import DecoderSpec
 from labkit.plan.layout import legal_tensor_parallel_sizes
-from labkit.plan.model import ModelSpec
 from labkit.ranks.comm import Comm
 from training.tiny.corpus import DOMAINS
 from training.tiny.evaluate import (
@@ -73,7 +73,7 @@ def test_training_kept_to_forty_minutes_on_two_cores(record):
 
 
 def test_shape_is_legal_for_one_two_and_four_ranks():
-    spec = ModelSpec.from_hf(CHECKPOINT)
+    spec = DecoderSpec.from_hf(CHECKPOINT)
     assert {1, 2, 4} <= set(legal_tensor_parallel_sizes(spec))
     assert spec.num_kv_heads < 4
     assert spec.max_position_embeddings >= 2048

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from labkit.plan.model import ModelSpec, RopeScaling, UnsupportedModelError
+from labkit.plan.decoder import DecoderSpec, RopeScaling, UnsupportedModelError
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -32,7 +32,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0}
 
 def refusal(**changes: Any) -> UnsupportedModelError:
     with pytest.raises(UnsupportedModelError) as error:
-        ModelSpec.from_hf(LLAMA | changes)
+        DecoderSpec.from_hf(LLAMA | changes)
     assert str(error.value).startswith(f"config field {error.value.field} = ")
     assert len(str(error.value)) < 400
     return error.value
@@ -86,7 +86,7 @@ def test_rotary_settings_are_an_object(field, value):
 
 
 def test_two_rotary_settings_must_agree():
-    assert ModelSpec.from_hf(LLAMA | {"rope_scaling": LINEAR, "rope_parameters": LINEAR})
+    assert DecoderSpec.from_hf(LLAMA | {"rope_scaling": LINEAR, "rope_parameters": LINEAR})
     assert refusal(rope_scaling=LINEAR, rope_parameters=YARN).field == "rope_scaling"
 
 
@@ -95,7 +95,9 @@ def test_yarn_needs_a_base_whose_logarithm_is_positive():
 
 
 def test_whole_numbers_serve_where_floats_are_meant():
-    spec = ModelSpec.from_hf(LLAMA | {"rope_theta": 10000, "rope_scaling": LINEAR | {"factor": 2}})
+    spec = DecoderSpec.from_hf(
+        LLAMA | {"rope_theta": 10000, "rope_scaling": LINEAR | {"factor": 2}}
+    )
     assert (spec.rope_theta, spec.rope_scaling) == (10000.0, RopeScaling("linear", 2.0, 512))
 
 
@@ -117,9 +119,9 @@ def test_a_token_id_is_inside_the_vocabulary(field, value):
 
 
 def test_ending_tokens_are_one_id_a_list_or_none():
-    assert ModelSpec.from_hf(LLAMA | {"eos_token_id": 299}).eos_token_ids == (299,)
-    assert ModelSpec.from_hf(LLAMA | {"eos_token_id": [0, 5]}).eos_token_ids == (0, 5)
-    assert ModelSpec.from_hf(LLAMA | {"eos_token_id": None}).eos_token_ids == ()
+    assert DecoderSpec.from_hf(LLAMA | {"eos_token_id": 299}).eos_token_ids == (299,)
+    assert DecoderSpec.from_hf(LLAMA | {"eos_token_id": [0, 5]}).eos_token_ids == (0, 5)
+    assert DecoderSpec.from_hf(LLAMA | {"eos_token_id": None}).eos_token_ids == ()
     assert refusal(bos_token_id=[0]).field == "bos_token_id"
 
 
@@ -139,8 +141,8 @@ def test_the_layers_with_a_window_are_counted(value):
     config = {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8}
     assert refusal(**config, max_window_layers=value).field == "max_window_layers"
     assert refusal(**config | {"use_sliding_window": "yes"}).field == "use_sliding_window"
-    none = ModelSpec.from_hf(LLAMA | config | {"max_window_layers": 2})
-    every = ModelSpec.from_hf(LLAMA | config | {"max_window_layers": 0})
+    none = DecoderSpec.from_hf(LLAMA | config | {"max_window_layers": 2})
+    every = DecoderSpec.from_hf(LLAMA | config | {"max_window_layers": 0})
     assert (none.sliding_window, every.sliding_window) == (None, 8)
 
 
@@ -187,7 +189,7 @@ def test_fields_that_change_nothing_are_no_obstacle():
         "pretraining_tp": 1,
         "attention_dropout": 0.1,
     }
-    assert ModelSpec.from_hf(LLAMA | neutral) == ModelSpec.from_hf(LLAMA)
+    assert DecoderSpec.from_hf(LLAMA | neutral) == DecoderSpec.from_hf(LLAMA)
 
 
 def test_biases_a_family_does_not_have_are_refused():
@@ -208,11 +210,11 @@ def test_a_file_that_is_no_json_object_is_named(tmp_path, text):
     file = tmp_path / "config.json"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"config\.json (is not readable JSON|holds a JSON)"):
-        ModelSpec.from_hf(file)
+        DecoderSpec.from_hf(file)
 
 
 def test_json_constants_beyond_numbers_are_refused(tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(LLAMA | {"rope_theta": NAN}))
     with pytest.raises(UnsupportedModelError, match="rope_theta = nan"):
-        ModelSpec.from_hf(tmp_path)
+        DecoderSpec.from_hf(tmp_path)

@@ -1,11 +1,11 @@
-"""ModelSpec reads Hugging Face configs and refuses by name what it would get wrong."""
+"""DecoderSpec reads Hugging Face configs and refuses by name what it would get wrong."""
 
 import json
 import pickle
 
 import pytest
 
-from labkit.plan.model import ModelSpec, RopeScaling, UnsupportedModelError
+from labkit.plan.decoder import DecoderSpec, RopeScaling, UnsupportedModelError
 
 # Shapes from the config.json files at huggingface.co: Qwen/Qwen2.5-0.5B,
 # HuggingFaceTB/SmolLM2-135M, meta-llama/Llama-3.1-8B, Qwen/Qwen3-32B. The parameter counts are
@@ -97,7 +97,7 @@ MISTRAL_7B = {
     ids=["qwen2.5-0.5b", "smollm2-135m", "llama-3.1-8b", "qwen3-32b", "mistral-7b"],
 )
 def test_parameter_counts_are_exact(config, parameters):
-    assert ModelSpec.from_hf(config).num_parameters == parameters
+    assert DecoderSpec.from_hf(config).num_parameters == parameters
 
 
 @pytest.mark.parametrize("config", [QWEN25_05B, SMOLLM2_135M, LLAMA31_8B, QWEN3_32B, MISTRAL_7B])
@@ -108,7 +108,7 @@ def test_parameter_counts_equal_those_of_transformers(config):
     hf_config = transformers.AutoConfig.for_model(config["model_type"], **settings)
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(hf_config)
-    assert ModelSpec.from_hf(config).num_parameters == model.num_parameters()
+    assert DecoderSpec.from_hf(config).num_parameters == model.num_parameters()
 
 
 @pytest.mark.parametrize("o_and_mlp_bias", [False, True])
@@ -116,22 +116,22 @@ def test_biases_are_counted(o_and_mlp_bias):
     config = SMOLLM2_135M | {"attention_bias": o_and_mlp_bias, "mlp_bias": o_and_mlp_bias}
     biases = 30 * ((9 + 2 * 3) * 64 + 576 + 2 * 1536 + 576)
     expected = 134_515_008 + biases * o_and_mlp_bias
-    assert ModelSpec.from_hf(config).num_parameters == expected
+    assert DecoderSpec.from_hf(config).num_parameters == expected
 
 
 def test_kv_bytes_count_keys_and_values_of_every_layer():
-    assert ModelSpec.from_hf(LLAMA31_8B).kv_bytes_per_token(2) == 2 * 32 * 8 * 128 * 2 == 131072
+    assert DecoderSpec.from_hf(LLAMA31_8B).kv_bytes_per_token(2) == 2 * 32 * 8 * 128 * 2 == 131072
 
 
 def test_fields_come_from_the_config():
-    spec = ModelSpec.from_hf(LLAMA31_8B)
+    spec = DecoderSpec.from_hf(LLAMA31_8B)
     assert (spec.head_dim, spec.rope_theta, spec.dtype) == (128, 500000.0, "float32")
     assert spec.rope_scaling == RopeScaling("llama3", 8.0, 8192, 1.0, 4.0)
     assert spec.eos_token_ids == (128001, 128008, 128009)
-    qwen2 = ModelSpec.from_hf(QWEN25_05B)
+    qwen2 = DecoderSpec.from_hf(QWEN25_05B)
     assert (qwen2.qkv_bias, qwen2.o_bias, qwen2.qk_norm) == (True, False, False)
     assert (qwen2.eos_token_ids, qwen2.dtype) == ((151643,), "bfloat16")
-    qwen3 = ModelSpec.from_hf(QWEN3_32B)
+    qwen3 = DecoderSpec.from_hf(QWEN3_32B)
     assert (qwen3.qkv_bias, qwen3.qk_norm, qwen3.head_dim) == (False, True, 128)
 
 
@@ -139,22 +139,24 @@ def test_both_ways_of_writing_rotary_settings_mean_the_same():
     old = LLAMA31_8B
     new = {key: value for key, value in old.items() if not key.startswith("rope")}
     new["rope_parameters"] = old["rope_scaling"] | {"rope_theta": 500000.0}
-    assert ModelSpec.from_hf(new) == ModelSpec.from_hf(old)
+    assert DecoderSpec.from_hf(new) == DecoderSpec.from_hf(old)
     older = old | {"rope_scaling": {"type": "linear", "factor": 2.0}}
-    assert ModelSpec.from_hf(older).rope_scaling == RopeScaling("linear", 2.0, 131072)
+    assert DecoderSpec.from_hf(older).rope_scaling == RopeScaling("linear", 2.0, 131072)
     default = SMOLLM2_135M | {"rope_parameters": {"rope_type": "default", "rope_theta": 7.0}}
-    assert ModelSpec.from_hf(default).rope_scaling is None
-    assert ModelSpec.from_hf(default).rope_theta == 7.0
+    assert DecoderSpec.from_hf(default).rope_scaling is None
+    assert DecoderSpec.from_hf(default).rope_theta == 7.0
 
 
 def test_a_config_is_read_from_its_file_or_directory(tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(QWEN3_32B))
     assert (
-        ModelSpec.from_hf(file) == ModelSpec.from_hf(str(tmp_path)) == ModelSpec.from_hf(QWEN3_32B)
+        DecoderSpec.from_hf(file)
+        == DecoderSpec.from_hf(str(tmp_path))
+        == DecoderSpec.from_hf(QWEN3_32B)
     )
     with pytest.raises(FileNotFoundError, match="no model config at"):
-        ModelSpec.from_hf(tmp_path / "elsewhere")
+        DecoderSpec.from_hf(tmp_path / "elsewhere")
 
 
 YARN_WITHOUT_FACTOR = {"rope_scaling": {"rope_type": "yarn"}}
@@ -194,7 +196,7 @@ PER_LAYER_ROPE = {"rope_parameters": {"full_attention": {"rope_type": "default"}
 )  # fmt: skip
 def test_what_is_not_supported_is_refused_by_name(config, change, field):
     with pytest.raises(UnsupportedModelError, match=f"config field {field} = ") as refused:
-        ModelSpec.from_hf(config | change)
+        DecoderSpec.from_hf(config | change)
     assert refused.value.field == field
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 
@@ -212,4 +214,4 @@ def test_what_is_not_supported_is_refused_by_name(config, change, field):
     ],
 )
 def test_a_window_counts_only_where_the_model_type_uses_it(config, change, window):
-    assert ModelSpec.from_hf(config | change).sliding_window == window
+    assert DecoderSpec.from_hf(config | change).sliding_window == window
