@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from labkit.plan.config_fields import ConfigFields
+from labkit.plan import dense_families
+from labkit.plan.config_fields import ConfigFields, UnsupportedModelError
 from labkit.plan.decoder_config import read_config_file
-from labkit.plan.layer_shapes import attention_matrices, gated_mlp_matrices, norm, vocabulary
-from labkit.plan.model import CacheKind, LayerCache, LayerSpec, ModelSpec
+from labkit.plan.model import ModelSpec
+from labkit.plan.quantization import quantize
+from labkit.plan.text_config import unwrap
 
-__all__ = ["read_config_file", "read_model"]
+__all__ = ["READERS", "Reader", "read_config_file", "read_model"]
+
+Reader = Callable[[ConfigFields], ModelSpec]
+
+
+def _readers() -> Mapping[str, Reader]:
+    found: dict[str, Reader] = dict(dense_families.READERS)
+    for module in ("moe_families", "latent_families", "hybrid_families"):
+        try:
+            families = __import__(f"labkit.plan.{module}", fromlist=["READERS"])
+        except ImportError:
+            continue
+        found.update(families.READERS)
+    return MappingProxyType(found)
+
+
+READERS = _readers()
+"""How to read each `model_type`."""
 
 
 def read_model(config: Mapping[str, Any]) -> ModelSpec:
-    """The model a config describes. Raises UnsupportedModelError."""
-    fields = ConfigFields(config)
-    model_type = config.get("model_type")
-    if model_type not in ("llama", "mistral", "qwen2", "qwen3"):
-        raise fields.refuse("model_type", "not known")
-    hidden, heads = fields.positive_int("hidden_size"), fields.positive_int("num_attention_heads")
-    kv_heads = fields.positive_int("num_key_value_heads", heads)
-    head_dim = fields.positive_int("head_dim", hidden // heads)
-    vocab, tied = fields.positive_int("vocab_size"), fields.flag("tie_word_embeddings")
-    layer = LayerSpec(
-        matrices=(
-            norm("input_layernorm", hidden),
-            *attention_matrices(
-                hidden,
-                heads,
-                kv_heads,
-                head_dim,
-                qkv_bias=model_type == "qwen2" or fields.flag("attention_bias"),
-                o_bias=model_type != "qwen2" and fields.flag("attention_bias"),
-                qk_norm=model_type == "qwen3",
-            ),
-            norm("post_attention_layernorm", hidden),
-            *gated_mlp_matrices(hidden, fields.positive_int("intermediate_size")),
-        ),
-        cache=LayerCache(CacheKind.FULL, kv_heads, 2 * head_dim),
-        num_heads=heads,
-        score_dim=head_dim,
-        value_dim=head_dim,
-    )
-    head = vocabulary("lm_head", "LM head", vocab, hidden)
-    return ModelSpec(
-        model_type=str(model_type),
-        hidden_size=hidden,
-        vocab_size=vocab,
-        layers=(layer,) * fields.positive_int("num_hidden_layers"),
-        embedding=(vocabulary("model.embed_tokens", "embedding", vocab, hidden),),
-        head=(norm("model.norm", hidden), *(() if tied else (head,))),
-        tie_word_embeddings=tied,
-        max_position_embeddings=fields.positive_int("max_position_embeddings"),
-        dtype=fields.word("dtype", fields.word("torch_dtype", "bfloat16")),
-    )
+    """The model a config describes: its text part, where it also has others.
+
+    Raises:
+        UnsupportedModelError: names the field and the value that cannot be sized.
+    """
+    fields, notes = unwrap(config)
+    model_type = fields.values.get("model_type")
+    reader = READERS.get(model_type) if isinstance(model_type, str) else None
+    if reader is None:
+        raise _unknown_model_type(fields)
+    spec = quantize(reader(fields), fields)
+    return replace(spec, notes=(*notes, *spec.notes))
+
+
+def _unknown_model_type(fields: ConfigFields) -> UnsupportedModelError:
+    given = fields.values.get("model_type")
+    if not isinstance(given, str):
+        return fields.refuse("model_type", "the name of a model family is needed, such as llama")
+    near = difflib.get_close_matches(given.lower(), READERS, n=3, cutoff=0.5)
+    known = f"near it: {', '.join(near)}" if near else f"known are {', '.join(sorted(READERS))}"
+    return fields.refuse("model_type", f"no such family is known here; {known}")
