@@ -1,0 +1,89 @@
+"""What the readers of model families share: from a family's layers to its ModelSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from labkit.plan.config_fields import ConfigFields, is_whole
+from labkit.plan.layer_shapes import norm, vocabulary
+from labkit.plan.model import LayerSpec, ModelSpec
+from labkit.plan.weights import BFLOAT16, FLOAT16, FLOAT32, Matrix, WeightFormat
+
+FORMATS: Mapping[str, WeightFormat] = MappingProxyType(
+    {"bfloat16": BFLOAT16, "float16": FLOAT16, "float32": FLOAT32}
+)
+"""How weights that are not quantised are stored, by the config's dtype."""
+
+
+def assemble(
+    fields: ConfigFields,
+    layers: Sequence[LayerSpec],
+    *,
+    tied: bool = False,
+    final_norm: Sequence[Matrix] | None = None,
+    embedding: Iterable[Matrix] = (),
+    head_bias: bool = False,
+    mtp_layers: Sequence[LayerSpec] = (),
+    mtp_extra: Iterable[Matrix] = (),
+    max_positions: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> ModelSpec:
+    """A model of these layers, between an embedding and an LM head, stored in its dtype.
+
+    `tied` is what the family does when the config does not say. `final_norm` replaces the one
+    RMSNorm before the LM head; `embedding` comes on top of the token embedding.
+    """
+    hidden, vocab = fields.positive_int("hidden_size"), fields.positive_int("vocab_size")
+    is_tied = fields.flag("tie_word_embeddings", tied)
+    dtype = fields.word("dtype", fields.word("torch_dtype", "bfloat16"))
+    if dtype not in FORMATS:
+        name = "dtype" if fields.has("dtype") else "torch_dtype"
+        raise fields.refuse(name, f"weights are {', '.join(FORMATS)} before they are quantised")
+
+    def stored(matrices: Iterable[Matrix]) -> tuple[Matrix, ...]:
+        return tuple(replace(matrix, format=FORMATS[dtype]) for matrix in matrices)
+
+    kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in set(layers)}
+    mtp_kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in mtp_layers}
+    head = replace(vocabulary("lm_head", "LM head", vocab, hidden), bias=head_bias)
+    norms = (norm("model.norm", hidden),) if final_norm is None else final_norm
+    return ModelSpec(
+        model_type=fields.word("model_type", ""),
+        hidden_size=hidden,
+        vocab_size=vocab,
+        layers=tuple(kinds[layer] for layer in layers),
+        embedding=stored(
+            (vocabulary("model.embed_tokens", "embedding", vocab, hidden), *embedding)
+        ),
+        head=stored((*norms, *(() if is_tied else (head,)))),
+        tie_word_embeddings=is_tied,
+        mtp_layers=tuple(mtp_kinds[layer] for layer in mtp_layers),
+        mtp_extra=stored(mtp_extra),
+        max_position_embeddings=fields.positive_int(
+            "max_position_embeddings", max_positions or 2048
+        ),
+        dtype=dtype,
+        notes=notes,
+    )
+
+
+def whole_number(fields: ConfigFields, field: str, default: int | None = None) -> int:
+    """A field that counts something of which there may be none."""
+    if default is not None and not fields.has(field):
+        return default
+    value = fields.values.get(field)
+    if not is_whole(value) or value < 0:
+        raise fields.refuse(field, "a whole number of at least 0 is needed")
+    return value
+
+
+def layer_numbers(fields: ConfigFields, field: str) -> frozenset[int]:
+    """A list of layer numbers, counted from 0; empty where there is none."""
+    value = fields.values.get(field)
+    if value is None:
+        return frozenset()
+    if not isinstance(value, list | tuple) or not all(is_whole(v) and v >= 0 for v in value):
+        raise fields.refuse(field, "a list of layer numbers is needed")
+    return frozenset(value)
