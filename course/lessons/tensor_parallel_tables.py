@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from course.labels import Label, quantity
+from course.lessons.traffic_tables import Link, bytes_and_hops_table, step_traffic_table
 from course.table import Table
 from labkit.experiments.decode_time import DecodeTime, predict_step
 from labkit.experiments.parallel_block import HIDDEN, TOKENS, WIDTH, Outcome
-from labkit.plan.collectives import (
-    ring_all_reduce_seconds,
-    ring_latency_seconds,
-    ring_wire_bytes,
-)
+from labkit.plan.collectives import ring_latency_seconds, ring_wire_bytes
 from labkit.plan.decoder import DecoderSpec
 from labkit.plan.holdings import Holdings
 from labkit.plan.tradeoff import TradeOff, trade_off
 from labkit.plan.traffic import decode_traffic
 from labkit.ranks.trace import Trace
+
+__all__ = [
+    "Link",
+    "bytes_and_hops_table",
+    "collectives_table",
+    "holdings_table",
+    "placements_table",
+    "prediction_table",
+    "split_steps",
+    "step_traffic_table",
+    "trade_off_table",
+]
 
 BYTES = 8
 """Of a number in `labkit.experiments.parallel_block`, which computes in fp64."""
@@ -96,15 +104,6 @@ def trade_off_table(cases: Mapping[str, TradeOff], slow: str, fast: str) -> Tabl
     )
 
 
-@dataclass(frozen=True)
-class Link:
-    """What connects the ranks. bandwidth: bytes per second and rank. hop_latency: seconds."""
-
-    name: str
-    bandwidth: float
-    hop_latency: float
-
-
 def split_steps(
     spec: DecoderSpec,
     cases: Mapping[str, tuple[float, float]],
@@ -132,49 +131,6 @@ def split_steps(
         )
         for case, (seconds, part) in cases.items()
     }
-
-
-def bytes_and_hops_table(spec: DecoderSpec, batches: Iterable[int], tp: int, link: Link) -> Table:
-    """The two terms of one all-reduce in 16 bits for each batch: the bytes grow, hops do not."""
-    hops = ring_latency_seconds(tp, hop_latency=link.hop_latency)
-    rows = []
-    for batch in batches:
-        payload = decode_traffic(spec, tp, batch, 2).payload_bytes_each
-        moving = ring_all_reduce_seconds(payload, tp, bandwidth=link.bandwidth)
-        times = (quantity(moving, "s"), quantity(hops, "s"))
-        longer = "bytes" if moving > hops else "hops"
-        rows.append((batch, quantity(payload, "B", short=True), *times, longer))
-    return Table(
-        ("tokens", "payload", "its bytes", "its hops", "what takes longer"),
-        rows,
-        caption=f"One all-reduce over {tp} ranks, {link.name} ({Label.MODELLED}; link "
-        f"{Label.ASSUMED})",
-    )
-
-
-def step_traffic_table(
-    spec: DecoderSpec, hidden_sizes: Iterable[int], tp: int, batch: int, links: Sequence[Link]
-) -> Table:
-    """What the layers' all-reduces of one decode step take, term by term, in 16 bits.
-
-    `hidden_sizes` take the place of the model's own: its layers stay.
-    """
-    rows = []
-    for hidden_size in hidden_sizes:
-        traffic = decode_traffic(replace(spec, hidden_size=hidden_size), tp, batch, 2)
-        payload, calls = traffic.layer_payload_bytes, 2 * spec.num_layers
-        for link in links:
-            ring = ring_all_reduce_seconds(payload, tp, bandwidth=link.bandwidth)
-            hops = calls * ring_latency_seconds(tp, hop_latency=link.hop_latency)
-            seconds = (payload / link.bandwidth, ring, ring + hops)
-            moved = quantity(payload, "B", short=True)
-            rows.append((hidden_size, moved, link.name, *(quantity(s, "s") for s in seconds)))
-    return Table(
-        ("hidden size", "payload", "link", "payload alone", "as a ring", "with hops"),
-        rows,
-        caption=f"The layers' all-reduces of one step: {2 * spec.num_layers} over {tp} ranks, "
-        f"{batch} tokens, 16 bits ({Label.MODELLED}; links {Label.ASSUMED})",
-    )
 
 
 def prediction_table(times: Sequence[DecodeTime]) -> Table:
