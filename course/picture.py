@@ -79,7 +79,7 @@ def stacked_bars(
         + " + ".join(f"{quantity(values[i], unit)} {name}" for name, values in parts.items())
         for i, (bar, total) in enumerate(zip(bars, totals, strict=True))
     ]
-    return _drawn(title, [*lines, f"({label})"], draw, height=1.3 + 0.45 * len(bars))
+    return drawn(title, [*lines, f"({label})"], draw, height=1.3 + 0.45 * len(bars))
 
 
 def curves(
@@ -119,12 +119,13 @@ def curves(
         f"{name}: " + ", ".join(f"{quantity(a, x[1])} -> {quantity(b, y[1])}" for a, b in points)
         for name, points in series.items()
     ]
-    return _drawn(title, [*text, f"({label})"], draw, height=3.2)
+    return drawn(title, [*text, f"({label})"], draw, height=3.2)
 
 
-def _drawn(
+def drawn(
     title: str, text: Sequence[str], draw: "Callable[[Axes], None]", height: float
 ) -> Picture:
+    """A figure that `draw` fills, `height` inches high; `text`: the numbers it shows."""
     with style():
         figure = new_figure(height)
         axes = figure.add_subplot()

@@ -10,6 +10,7 @@ from course.table import Table
 from labkit.plan.model import CacheKind, ModelSpec
 from labkit.plan.model_presets import MODELS
 
+GIB = 2**30
 _CACHE_WORDS = {
     CacheKind.FULL: "all tokens",
     CacheKind.WINDOW: "a window",
@@ -64,7 +65,7 @@ def parts_picture(names: Sequence[str]) -> Picture:
     parts = {part: [shares[title][part] for title in models] for part in (*_DRAWN_PARTS, "rest")}
     title, most = max(((t, s["experts"]) for t, s in shares.items()), key=lambda found: found[1])
     return stacked_bars(
-        f"Experts are {most:.0f} % of the bytes of {title}, MLPs lead in dense models",
+        f"{most:.0f} % of the bytes of {title} are experts",
         parts,
         list(models),
         "%",
@@ -101,17 +102,18 @@ def kept(model: ModelSpec) -> str:
 
 
 def cache_picture(names: Sequence[str], lengths: Sequence[int]) -> Picture:
-    """The cache of one sequence by its length."""
+    """The cache of one sequence in 16 bits, by its length."""
     series = {
-        MODELS[name].title: [(length, MODELS[name].model.kv_bytes(length)) for length in lengths]
+        MODELS[name].title: [
+            (length, MODELS[name].model.kv_bytes(length) / GIB) for length in lengths
+        ]
         for name in names
     }
-    ends = {title: points[-1][1] for title, points in series.items()}
-    most, least = (quantity(end(ends.values()), "B", short=True) for end in (max, min))
+    ends = [points[-1][1] for points in series.values()]
     return curves(
-        f"A sequence of {lengths[-1]:,} tokens takes {least} in one model, {most} in another",
+        f"{lengths[-1]:,} tokens: {min(ends):.3g} GiB or {max(ends):.3g} GiB",
         series,
         x=("tokens of one sequence", ""),
-        y=("its cache", "B"),
+        y=("its cache", "GiB"),
         label=Label.MODELLED,
     )
