@@ -14,6 +14,7 @@ from labkit.plan.collective_presets import CollectivePreset
 from labkit.plan.collectives import CostModel
 from labkit.plan.decode_sketch import HBM_BANDWIDTH
 from labkit.plan.decoder import DecoderSpec
+from labkit.plan.model import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class TPStep:
 
 
 def tp_step(
-    spec: DecoderSpec,
+    spec: DecoderSpec | ModelSpec,
     tp: int,
     batch: int,
     model: CostModel,

@@ -1,0 +1,197 @@
+"""What a step runs on: a device, the links between GPUs, and how much of both a program gets.
+
+`Efficiency` holds fractions of the data sheet and overheads in seconds, nothing that belongs to one
+GPU or one model: fitted on one system, it carries over to another by its data sheet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from labkit.plan.composed_collectives import Hierarchical
+from labkit.plan.cost_model import CostModel, Terms
+
+if TYPE_CHECKING:
+    from labkit.plan.collective_presets import CollectivePreset
+    from labkit.plan.hardware import DeviceSpec, LinkSpec
+    from labkit.plan.topology import Topology
+
+PRESET_LINKS: Mapping[str, float] = MappingProxyType(
+    {"h100_sxm": 450e9, "a100_sxm": 300e9, "l40s": 32e9}
+)
+"""Bytes per second, one direction, of the links that collective presets were recorded over: the
+data sheets of NVLink 4, NVLink 3 and PCIe 4.0 x16."""
+
+
+class Fidelity(Enum):
+    """How much of a step is counted."""
+
+    TEXTBOOK = "textbook"
+    """Reading all weights, and two all-reduces a layer; nothing else."""
+    FULL = "full"
+    """Everything `labkit.plan.steptime.TERMS` names."""
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """What a program makes of a device.
+
+    Attributes:
+        memory: fraction of the memory bandwidth that reading weights and caches gets.
+        compute: fraction of the peak FLOPS that matrix products get, at 8 bits and below.
+        compute_16bit: the same at 16 and 32 bits; None takes `compute`.
+        layer_overhead: seconds of a layer that no byte or FLOP explains: kernels that start and
+            drain.
+        step_overhead: seconds of a step: scheduling, sampling, input preparation.
+        sequence_overhead: seconds more of a step for each running sequence.
+        balancedness: mean over maximum load of the ranks that experts are dealt over; 1 is even.
+        source: where the figures come from.
+        label: "assumed", or "modelled" for fitted ones.
+
+    Raises ValueError, by the field's name, for a fraction outside (0, 1] or a negative time.
+    """
+
+    memory: float = 1.0
+    compute: float = 1.0
+    compute_16bit: float | None = None
+    layer_overhead: float = 0.0
+    step_overhead: float = 0.0
+    sequence_overhead: float = 0.0
+    balancedness: float = 1.0
+    source: str = "the data sheet, reached in full"
+    label: str = "assumed"
+
+    def __post_init__(self) -> None:
+        fractions = {
+            "memory": self.memory,
+            "compute": self.compute,
+            "compute_16bit": self.compute if self.compute_16bit is None else self.compute_16bit,
+            "balancedness": self.balancedness,
+        }
+        for name, value in fractions.items():
+            if not 0 < value <= 1:
+                raise ValueError(f"{name} is {value}; it must be above 0 and at most 1")
+        for name in ("layer_overhead", "step_overhead", "sequence_overhead"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} is {value}; it must be at least 0 seconds, and finite")
+
+    def of_compute(self, dtype: str) -> float:
+        """The fraction of the peak that products in `dtype` get."""
+        if self.compute_16bit is None or dtype in ("fp8", "int8", "fp4"):
+            return self.compute
+        return self.compute_16bit
+
+
+IDEAL = Efficiency()
+"""The data sheet reached in full, and no overhead."""
+
+
+@dataclass(frozen=True)
+class LinkScaled(CostModel):
+    """A collective recorded over one link, on a link `factor` times as wide: latency stays."""
+
+    model: CostModel
+    factor: float
+
+    def _terms(self, n: int, payload_bytes: float) -> Terms:
+        inside = self.model.terms(n, payload_bytes)
+        return Terms(inside.latency_seconds, inside.transfer_seconds / self.factor)
+
+    def _wire_bytes(self, n: int, payload_bytes: float) -> float:
+        return self.model.wire_bytes(n, payload_bytes)
+
+    def _steps(self, n: int) -> int:
+        return self.model.steps(n)
+
+
+@dataclass(frozen=True)
+class System:
+    """A device and its links. Ranks of a TP group are neighbours, then DP, then PP.
+
+    Attributes:
+        collectives: a recorded all-reduce to use inside a node, its transfer scaled to the width
+            of the node's link; None prices it from the link's latency and bandwidth (textbook).
+        tp_inside: whether a TP group lies on neighbouring GPUs; False puts the stages of a
+            pipeline there and spreads each TP group with a stride of PP.
+    """
+
+    device: DeviceSpec
+    topology: Topology
+    collectives: CollectivePreset | None = None
+    efficiency: Efficiency = IDEAL
+    fidelity: Fidelity = Fidelity.FULL
+    tp_inside: bool = True
+    _kept: dict[tuple[object, ...], object] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.collectives is not None and self.collectives.op != "all_reduce":
+            name, op = self.collectives.name, self.collectives.op
+            raise ValueError(f"collectives is {name}, which prices {op}; give an all_reduce")
+
+    def all_reduce(self, tp: int, pp: int = 1) -> CostModel:
+        """The cost of an all-reduce of a TP group."""
+        key = ("all-reduce", tp, pp)
+        if key not in self._kept:
+            self._kept[key] = self._all_reduce(tp, pp)
+        model = self._kept[key]
+        assert isinstance(model, CostModel)
+        return model
+
+    def _all_reduce(self, tp: int, pp: int) -> CostModel:
+        group = self._tp_group(tp, pp)
+        preset, topology = self.collectives, self.topology
+        nodes = {rank // topology.gpus_per_node for rank in group}
+        if preset is None:
+            return topology.collective(group)
+        inside = tp // len(nodes)
+        inner = preset.chosen_model(inside)
+        recorded = PRESET_LINKS.get(preset.system)
+        if recorded and topology.inside.bandwidth != recorded:
+            inner = LinkScaled(inner, topology.inside.bandwidth / recorded)
+        if len(nodes) == 1:
+            return inner
+        from labkit.plan.collectives import Ring
+
+        outer = Ring(topology.between.hop_latency, topology.between.bandwidth)
+        return outer if inside == 1 else Hierarchical(inner, outer, inside)
+
+    def _tp_group(self, tp: int, pp: int) -> tuple[int, ...]:
+        if not self.tp_inside:
+            return tuple(range(0, tp * pp, pp))
+        if tp * pp == 1 or tp > self.topology.gpus_per_node:
+            return tuple(range(tp))
+        return tuple(self.topology.best_groups(tp)[0])
+
+    def stage_link(self, stage_size: int, pp: int) -> LinkSpec:
+        """The slowest link that hidden states cross from one pipeline stage to the next."""
+        step = 1 if not self.tp_inside else stage_size
+        node = self.topology.gpus_per_node
+        links = [
+            self.topology.inside if last // node == (last + step) // node else self.topology.between
+            for last in (range(stage_size - 1, stage_size * (pp - 1), stage_size))
+        ]
+        return min(links, key=lambda link: link.bandwidth)
+
+    def all_to_all(self, ranks: int, payload_bytes: float) -> Terms:
+        """An all-to-all of `payload_bytes` on each of `ranks` neighbours: all leave at once, so one
+        hop's latency; inside and between nodes at the same time, so the longer transfer."""
+        if ranks == 1:
+            return Terms(0.0, 0.0)
+        topology = self.topology
+        near = min(ranks, topology.gpus_per_node) - 1
+        far = ranks - 1 - near
+        each = payload_bytes / ranks
+        transfer = near * each / topology.inside.bandwidth
+        if not far:
+            return Terms(topology.inside.hop_latency, transfer)
+        return Terms(
+            topology.between.hop_latency, max(transfer, far * each / topology.between.bandwidth)
+        )

@@ -1,0 +1,241 @@
+"""What the busiest rank of each pipeline stage does in a step: bytes, FLOPs, messages.
+
+Only what does not depend on the batch or the context is counted here, once for each model and
+layout, so that a step costs a few multiplications afterwards.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from labkit.plan.layout import Layout
+from labkit.plan.model import CacheKind, LayerSpec, ModelSpec
+from labkit.plan.shard import pipeline_ranges
+from labkit.plan.weights import Matrix, Split
+
+_EIGHT_BITS_AND_LESS = {"fp8": "fp8", "int8": "int8", "nvfp4": "fp4"}
+"""Formats whose products run in the format itself; others are widened to the model's dtype."""
+_NORM_PASSES = 10
+"""Times a layer reads or writes a hidden state whole on every rank: two norms with their residual
+(4 each), and the two outputs that are reduced."""
+_Work = TypeVar("_Work")
+
+
+@dataclass(frozen=True)
+class ExpertWork:
+    """The routed experts of equal layers, on the busiest rank.
+
+    count: of such layers. held: experts on the rank. bytes_each, flops_each: of the rank's part of
+    one expert, the second for one token.
+    """
+
+    count: int
+    num_experts: int
+    top_k: int
+    held: int
+    bytes_each: float
+    flops_each: float
+    dtype: str
+
+    def touched(self, tokens: float) -> float:
+        """Experts of the rank that at least one of `tokens` tokens uses: 1 - (1 - k/E)^B each."""
+        return self.held * expected_coverage(self.num_experts, self.top_k, tokens)
+
+
+@dataclass(frozen=True)
+class CacheWork:
+    """The caches of equal layers, on one rank; sizes are of all `count` layers together.
+
+    elements: that one token leaves. window: tokens kept at most. state_bytes: of a sequence.
+    score_flops: for each token that a query looks at.
+    """
+
+    elements: int
+    window: int | None
+    state_bytes: float
+    score_flops: float
+
+    def kept(self, context: float) -> float:
+        """Tokens of a sequence it holds."""
+        return context if self.window is None else min(context, self.window)
+
+    def looked_at(self, prompt: float, context: float) -> float:
+        """Pairs of a query and a token it sees, for `prompt` tokens after `context` others."""
+        if self.window is None or context + prompt <= self.window:
+            return prompt * context + prompt * (prompt + 1) / 2
+        growing = max(0.0, self.window - context)
+        return growing * context + growing * (growing + 1) / 2 + (prompt - growing) * self.window
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """One pipeline stage, on its busiest rank.
+
+    Attributes:
+        num_layers: it has.
+        weight_bytes: read in every step: all but the routed experts and the embedding.
+        flops: for each token, by dtype, of those weights; `head_flops` of the LM head, which only
+            the tokens to be sampled from need.
+        activation_bytes: read and written for each token between the products.
+        all_reduces: of a hidden state over the TP group.
+        moe_layers: that send tokens to experts elsewhere and back, where attention has copies.
+        gather_bytes: of the logits of one token; 0 but in the last stage.
+    """
+
+    num_layers: int
+    weight_bytes: float
+    flops: tuple[tuple[str, float], ...]
+    head_flops: tuple[str, float]
+    experts: tuple[ExpertWork, ...]
+    caches: tuple[CacheWork, ...]
+    activation_bytes: float
+    all_reduces: int
+    moe_layers: int
+    gather_bytes: float
+
+
+def expected_coverage(num_experts: int, top_k: int, tokens: float) -> float:
+    """The expected fraction of experts that `tokens` tokens touch, each `top_k` even ones (E1)."""
+    return 1.0 - (1.0 - top_k / num_experts) ** tokens
+
+
+_KEPT: dict[int, tuple[weakref.ref[ModelSpec], dict[object, tuple[StageWork, ...]]]] = {}
+
+
+def stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
+    """The work of each stage; kept for each model, so asking again costs nothing.
+
+    Raises:
+        PartitionError: a stage would hold no layer.
+    """
+    held = _KEPT.get(id(model))
+    if held is None or held[0]() is not model:
+        held = _KEPT[id(model)] = weakref.ref(model), {}
+        weakref.finalize(model, _KEPT.pop, id(model), None)
+    kept, key = held[1], (layout.tp, layout.pp, layout.dp, layout.ep)
+    if key not in kept:
+        kept[key] = _stage_works(model, layout)
+    return kept[key]
+
+
+def _stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
+    kinds = [layer for layer, _ in model.layer_kinds]
+    number = {id(layer): kinds.index(layer) for layer in {id(x): x for x in model.layers}.values()}
+    stages = pipeline_ranges(model.num_layers, layout.pp)
+    found = []
+    for index, stage in enumerate(stages):
+        counts = Counter(number[id(model.layers[layer])] for layer in stage)
+        layers = {kinds[kind]: count for kind, count in sorted(counts.items())}
+        found.append(_stage_work(model, layout, layers, index == len(stages) - 1))
+    return tuple(found)
+
+
+def _stage_work(
+    model: ModelSpec, layout: Layout, layers: Mapping[LayerSpec, int], last: bool
+) -> StageWork:
+    tp, read = layout.tp, 0.0
+    flops: defaultdict[str, float] = defaultdict(float)
+    for layer, count in layers.items():
+        for matrix in layer.matrices:
+            if not matrix.is_expert:
+                read += count * matrix.total_bytes * rank_share(matrix, tp)
+                if matrix.in_features > 1:
+                    flops[_dtype(matrix, model)] += count * _flops(matrix, tp)
+    head = _head(model) if last else ()
+    read += sum(matrix.total_bytes * rank_share(matrix, tp) for matrix in head)
+    head_dtype = _dtype(head[-1], model) if head else model.dtype
+    element = 4 if model.dtype == "float32" else 2
+    moe = sum(count for layer, count in layers.items() if layer.experts)
+    exchanges = layout.dp > 1
+    return StageWork(
+        num_layers=sum(layers.values()),
+        weight_bytes=read,
+        flops=tuple(flops.items()),
+        head_flops=(head_dtype, sum(_flops(matrix, tp) for matrix in head)),
+        experts=tuple(
+            work
+            for layer, count in layers.items()
+            for work in _experts(layer, count, layout, model)
+        ),
+        caches=tuple(_cache(layer, count, tp) for layer, count in layers.items()),
+        activation_bytes=element
+        * sum(count * _activations(model, layer, tp) for layer, count in layers.items()),
+        all_reduces=2 * sum(layers.values()) - moe * exchanges,
+        moe_layers=moe * exchanges,
+        gather_bytes=float(element * model.vocab_size) if last else 0.0,
+    )
+
+
+def _head(model: ModelSpec) -> tuple[Matrix, ...]:
+    """What the last stage reads for the logits: the head, or the embedding it is tied to."""
+    table = [matrix for matrix in model.embedding if matrix.split is Split.VOCAB]
+    return (*model.head, *table) if model.tie_word_embeddings else model.head
+
+
+def rank_share(matrix: Matrix, tp: int) -> float:
+    """The part of one copy that the busiest of `tp` ranks holds."""
+    if matrix.split is Split.WHOLE:
+        return 1.0
+    if matrix.heads:
+        return -(-matrix.heads // tp) / matrix.heads
+    return 1.0 / tp
+
+
+def _flops(matrix: Matrix, tp: int) -> float:
+    if matrix.in_features == 1:
+        return 0.0
+    return 2 * matrix.copies * matrix.out_features * matrix.in_features * rank_share(matrix, tp)
+
+
+def _dtype(matrix: Matrix, model: ModelSpec) -> str:
+    return _EIGHT_BITS_AND_LESS.get(matrix.format.name, model.dtype)
+
+
+def _experts(
+    layer: LayerSpec, count: int, layout: Layout, model: ModelSpec
+) -> Iterable[ExpertWork]:
+    if layer.experts is None:
+        return
+    matrices = [matrix for matrix in layer.matrices if matrix.is_expert]
+    part = 1 / layout.expert_tp
+    yield ExpertWork(
+        count=count,
+        num_experts=layer.experts.num_experts,
+        top_k=layer.experts.top_k,
+        held=-(-layer.experts.num_experts // layout.ep),
+        bytes_each=part
+        * sum(m.bytes_each * m.copies for m in matrices)
+        / layer.experts.num_experts,
+        flops_each=part
+        * sum(2 * m.copies * m.out_features * m.in_features for m in matrices)
+        / layer.experts.num_experts,
+        dtype=_dtype(matrices[0], model) if matrices else model.dtype,
+    )
+
+
+def _cache(layer: LayerSpec, count: int, tp: int) -> CacheWork:
+    cache = layer.cache
+    whole = cache.kind is CacheKind.LATENT
+    heads = cache.heads if whole else -(-cache.heads // tp)
+    states = -(-cache.state_heads // tp) / cache.state_heads if cache.state_heads else 1.0
+    return CacheWork(
+        elements=count * heads * cache.elements_per_head,
+        window=cache.window,
+        state_bytes=count * cache.state_elements * cache.state_bytes_per_element * states,
+        score_flops=2.0 * count * -(-layer.num_heads // tp) * (layer.score_dim + layer.value_dim),
+    )
+
+
+def _activations(model: ModelSpec, layer: LayerSpec, tp: int) -> float:
+    """Elements read and written for each token: whole hidden states, and the outputs of the
+    products, written and read again."""
+    inside = sum(
+        2 * m.active * m.out_features * (rank_share(m, tp) if not m.is_expert else 1 / tp)
+        for m in layer.matrices
+        if m.split is Split.COLUMN
+    )
+    return _NORM_PASSES * model.hidden_size + inside
