@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from labkit.plan.weights import BFLOAT16, Matrix, Split, WeightFormat
+
+NormOfHeads = Literal["none", "head", "width"]
+"""How queries and keys are normed: not, by one scale for all heads, or by one for each feature."""
 
 
 def attention_matrices(
@@ -13,10 +18,14 @@ def attention_matrices(
     *,
     qkv_bias: bool = False,
     o_bias: bool = False,
-    qk_norm: bool = False,
+    qk_norm: bool | NormOfHeads = False,
+    qk_norm_bias: bool = False,
     format: WeightFormat = BFLOAT16,
 ) -> tuple[Matrix, ...]:
-    """Grouped-query attention: query, key, value and output projections, norms of q and k."""
+    """Grouped-query attention: query, key, value and output projections, norms of q and k.
+
+    A checkpoint's fused `qkv_proj` is given as its three parts: tensor parallelism cuts each.
+    """
 
     def projection(name: str, heads: int, bias: bool) -> Matrix:
         return Matrix(
@@ -41,13 +50,17 @@ def attention_matrices(
         bias=o_bias,
         format=format,
     )
-    norms = (norm("self_attn.q_norm", head_dim), norm("self_attn.k_norm", head_dim))
+    kind = qk_norm if isinstance(qk_norm, str) else "head" if qk_norm else "none"
+    normed = {"none": (), "head": (1, 1), "width": (num_heads, num_kv_heads)}[kind]
     return (
         projection("q_proj", num_heads, qkv_bias),
         projection("k_proj", num_kv_heads, qkv_bias),
         projection("v_proj", num_kv_heads, qkv_bias),
         output,
-        *(norms if qk_norm else ()),
+        *(
+            norm(f"self_attn.{name}_norm", heads * head_dim, bias=qk_norm_bias)
+            for name, heads in zip("qk", normed, strict=False)
+        ),
     )
 
 
@@ -84,11 +97,35 @@ def gated_mlp_matrices(
     )
 
 
+def plain_mlp_matrices(
+    hidden_size: int,
+    intermediate_size: int,
+    *,
+    bias: bool = False,
+    names: tuple[str, str] = ("mlp.up_proj", "mlp.down_proj"),
+    format: WeightFormat = BFLOAT16,
+) -> tuple[Matrix, ...]:
+    """An MLP without a gate: one projection up, one down."""
+    up, down = names
+    column, row = Split.COLUMN, Split.ROW
+    return (
+        Matrix(up, "MLP", intermediate_size, hidden_size, column, bias=bias, format=format),
+        Matrix(down, "MLP", hidden_size, intermediate_size, row, bias=bias, format=format),
+    )
+
+
 def norm(name: str, size: int, *, bias: bool = False) -> Matrix:
     """The scale of a norm, which every rank holds whole."""
     return Matrix(name, "norms", size, 1, bias=bias)
 
 
-def vocabulary(name: str, part: str, vocab_size: int, hidden_size: int) -> Matrix:
+def vocabulary(
+    name: str, part: str, vocab_size: int, hidden_size: int, *, bias: bool = False
+) -> Matrix:
     """An embedding or an LM head."""
-    return Matrix(name, part, vocab_size, hidden_size, Split.VOCAB)
+    return Matrix(name, part, vocab_size, hidden_size, Split.VOCAB, bias=bias)
+
+
+def learned_positions(name: str, positions: int, hidden_size: int) -> Matrix:
+    """An embedding of positions, which every rank of the first stage holds whole."""
+    return Matrix(name, "embedding", positions, hidden_size)
