@@ -1,0 +1,116 @@
+"""Groups inside a node whose GPUs are not all joined alike: the best ring, the best placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from labkit.plan.hardware import LinkSpec
+
+_MOST_SEARCHED = 12
+"""GPUs of a node up to which every placement is compared, and rings are searched for."""
+
+
+def bottleneck(members: Sequence[int], link: Callable[[int, int], LinkSpec]) -> LinkSpec:
+    """The slowest link of the ring over `members` whose slowest link is the fastest.
+
+    Its latency is that of the slowest hop among the links that are as fast or faster. Two members
+    have one link; with more each member has two different neighbours.
+    """
+    joined = {frozenset(pair): link(*pair) for pair in combinations(members, 2)}
+    ranked = sorted(set(joined.values()), key=_speed)
+    allowed: list[LinkSpec] = []
+    for slowest in ranked:
+        allowed.append(slowest)
+        edges = {pair for pair, spec in joined.items() if spec in allowed}
+        if _has_ring(members, edges):
+            break
+    latency = max(spec.hop_latency for spec in allowed)
+    return slowest if latency == slowest.hop_latency else _with_latency(slowest, latency)
+
+
+def fastest_groups(
+    gpus: Sequence[int], size: int, seconds: Callable[[Sequence[int]], float]
+) -> list[tuple[int, ...]]:
+    """As many groups of `size` as there are: the slowest as fast as can be, then the next.
+
+    Up to 12 GPUs every placement is compared; with more, the fastest group left is taken each time
+    among those that can be made around one GPU's neighbours.
+    """
+    if len(gpus) > _MOST_SEARCHED:
+        return _one_by_one(gpus, size, seconds)
+    every = tuple(gpus)
+    cost = {group: seconds(group) for group in combinations(every, size)}
+    best: dict[tuple[int, ...], tuple[tuple[float, ...], tuple[tuple[int, ...], ...]]] = {
+        (): ((), ())
+    }
+
+    def search(left: tuple[int, ...]) -> tuple[tuple[float, ...], tuple[tuple[int, ...], ...]]:
+        if len(left) < size:
+            return (), ()
+        if left not in best:
+            first, rest = left[0], left[1:]
+            options = []
+            for others in combinations(rest, size - 1):
+                group = (first, *others)
+                costs, groups = search(tuple(gpu for gpu in rest if gpu not in others))
+                options.append((_slowest_first((cost[group], *costs)), (group, *groups)))
+            if len(left) % size:
+                options.append(search(rest))
+            best[left] = min(options)
+        return best[left]
+
+    return list(search(every)[1])
+
+
+def _one_by_one(
+    gpus: Sequence[int], size: int, seconds: Callable[[Sequence[int]], float]
+) -> list[tuple[int, ...]]:
+    left, groups = list(gpus), []
+    while len(left) >= size:
+        grown = []
+        for first in left:
+            group = [first]
+            while len(group) < size:
+                others = (gpu for gpu in left if gpu not in group)
+                group.append(min(others, key=lambda gpu: (seconds([*group, gpu]), gpu)))
+            grown.append(tuple(sorted(group)))
+        groups.append(min(grown, key=lambda group: (seconds(group), group)))
+        left = [gpu for gpu in left if gpu not in groups[-1]]
+    return groups
+
+
+def _slowest_first(costs: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(sorted(costs, reverse=True))
+
+
+def _speed(spec: LinkSpec) -> tuple[float, float, str]:
+    return (-spec.bandwidth, spec.hop_latency, spec.name)
+
+
+def _with_latency(spec: LinkSpec, latency: float) -> LinkSpec:
+    return LinkSpec(
+        spec.name, spec.title, spec.bandwidth, latency, spec.source, spec.label, spec.note
+    )
+
+
+def _has_ring(members: Sequence[int], edges: set[frozenset[int]]) -> bool:
+    """Whether the members can stand in a ring in which neighbours share an edge."""
+    if len(members) == 2:
+        return frozenset(members) in edges
+    near = {
+        gpu: {other for other in members if frozenset((gpu, other)) in edges} for gpu in members
+    }
+    fewest = min(len(others) for others in near.values())
+    if 2 * fewest >= len(members):
+        return True
+    if fewest < 2 or len(members) > _MOST_SEARCHED:
+        return False
+    first = members[0]
+
+    def walk(last: int, left: frozenset[int]) -> bool:
+        if not left:
+            return first in near[last]
+        return any(walk(step, left - {step}) for step in near[last] & left)
+
+    return walk(first, frozenset(members[1:]))
