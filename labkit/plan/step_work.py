@@ -98,6 +98,11 @@ class StageWork:
     gather_bytes: float
 
 
+def element_bytes(model: ModelSpec) -> float:
+    """Bytes of an element of a hidden state."""
+    return 4.0 if model.dtype == "float32" else 2.0
+
+
 def expected_coverage(num_experts: int, top_k: int, tokens: float) -> float:
     """The expected fraction of experts that `tokens` tokens touch, each `top_k` even ones (E1)."""
     return 1.0 - (1.0 - top_k / num_experts) ** tokens
@@ -148,7 +153,7 @@ def _stage_work(
     head = _head(model) if last else ()
     read += sum(matrix.total_bytes * rank_share(matrix, tp) for matrix in head)
     head_dtype = _dtype(head[-1], model) if head else model.dtype
-    element = 4 if model.dtype == "float32" else 2
+    element = element_bytes(model)
     moe = sum(count for layer, count in layers.items() if layer.experts)
     exchanges = layout.dp > 1
     return StageWork(
@@ -166,7 +171,7 @@ def _stage_work(
         * sum(count * _activations(model, layer, tp) for layer, count in layers.items()),
         all_reduces=2 * sum(layers.values()) - moe * exchanges,
         moe_layers=moe * exchanges,
-        gather_bytes=float(element * model.vocab_size) if last else 0.0,
+        gather_bytes=element * model.vocab_size if last else 0.0,
     )
 
 
