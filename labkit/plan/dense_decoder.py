@@ -208,10 +208,10 @@ def read_kv_heads(fields: ConfigFields, family: Family, heads: int) -> int:
     """KV heads, which the query heads must share evenly."""
     name = _name(fields, family, "num_key_value_heads")
     is_null = name in fields.values and not fields.has(name)
-    if family.kv_heads == "query" or is_null:
-        kv_heads = fields.positive_int(name, heads)
-    elif isinstance(family.kv_heads, int):
+    if isinstance(family.kv_heads, int):
         kv_heads = family.kv_heads
+    elif family.kv_heads == "query" or is_null:
+        kv_heads = fields.positive_int(name, heads)
     else:
         kv_heads = fields.positive_int(name)
     if heads % kv_heads:

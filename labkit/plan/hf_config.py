@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from labkit.plan import dense_families
+from labkit.plan import dense_families, early_families
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError
 from labkit.plan.decoder_config import read_config_file
 from labkit.plan.model import ModelSpec
@@ -21,7 +21,7 @@ Reader = Callable[[ConfigFields], ModelSpec]
 
 
 def _readers() -> Mapping[str, Reader]:
-    found: dict[str, Reader] = dict(dense_families.READERS)
+    found: dict[str, Reader] = {**dense_families.READERS, **early_families.READERS}
     for module in ("moe_families", "latent_families", "hybrid_families"):
         try:
             families = __import__(f"labkit.plan.{module}", fromlist=["READERS"])
