@@ -7,9 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from labkit.plan.config_fields import ConfigFields, is_whole
+from labkit.plan.dense_decoder import MOST_LAYERS
 from labkit.plan.layer_shapes import norm, vocabulary
 from labkit.plan.model import LayerSpec, ModelSpec
-from labkit.plan.weights import BFLOAT16, FLOAT16, FLOAT32, Matrix, WeightFormat
+from labkit.plan.weights import BFLOAT16, FLOAT16, FLOAT32, Matrix, Split, WeightFormat
 
 FORMATS: Mapping[str, WeightFormat] = MappingProxyType(
     {"bfloat16": BFLOAT16, "float16": FLOAT16, "float32": FLOAT32}
@@ -21,6 +22,7 @@ def assemble(
     fields: ConfigFields,
     layers: Sequence[LayerSpec],
     *,
+    hidden_size: int | None = None,
     tied: bool = False,
     final_norm: Sequence[Matrix] | None = None,
     embedding: Iterable[Matrix] = (),
@@ -35,7 +37,8 @@ def assemble(
     `tied` is what the family does when the config does not say. `final_norm` replaces the one
     RMSNorm before the LM head; `embedding` comes on top of the token embedding.
     """
-    hidden, vocab = fields.positive_int("hidden_size"), fields.positive_int("vocab_size")
+    hidden = hidden_size or fields.positive_int("hidden_size")
+    vocab = fields.positive_int("vocab_size")
     is_tied = fields.flag("tie_word_embeddings", tied)
     dtype = fields.word("dtype", fields.word("torch_dtype", "bfloat16"))
     if dtype not in FORMATS:
@@ -47,7 +50,8 @@ def assemble(
 
     kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in set(layers)}
     mtp_kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in mtp_layers}
-    head = replace(vocabulary("lm_head", "LM head", vocab, hidden), bias=head_bias)
+    head = vocabulary("lm_head", "LM head", vocab, hidden, bias=head_bias)
+    tied_bias = (Matrix("lm_head.bias", "LM head", vocab, 1, Split.VOCAB),) * head_bias
     norms = (norm("model.norm", hidden),) if final_norm is None else final_norm
     return ModelSpec(
         model_type=fields.word("model_type", ""),
@@ -57,7 +61,7 @@ def assemble(
         embedding=stored(
             (vocabulary("model.embed_tokens", "embedding", vocab, hidden), *embedding)
         ),
-        head=stored((*norms, *(() if is_tied else (head,)))),
+        head=stored((*norms, *(tied_bias if is_tied else (head,)))),
         tie_word_embeddings=is_tied,
         mtp_layers=tuple(mtp_kinds[layer] for layer in mtp_layers),
         mtp_extra=stored(mtp_extra),
@@ -67,6 +71,29 @@ def assemble(
         dtype=dtype,
         notes=notes,
     )
+
+
+def layer_count(fields: ConfigFields, field: str = "num_hidden_layers") -> int:
+    """How many layers there are; not so many that listing them takes long."""
+    count = fields.positive_int(field)
+    if count > MOST_LAYERS:
+        raise fields.refuse(field, f"at most {MOST_LAYERS} can be sized")
+    return count
+
+
+def first_of(fields: ConfigFields, *names: str) -> str:
+    """The first of a field's names that the config has; the first of all where it has none."""
+    return next((name for name in names if fields.has(name)), names[0])
+
+
+def same_everywhere(fields: ConfigFields, field: str) -> int:
+    """A positive number, given once or for each layer with the same value."""
+    value = fields.values.get(field)
+    if not isinstance(value, list | tuple):
+        return fields.positive_int(field)
+    if not value or any(not is_whole(v) or v < 1 or v != value[0] for v in value):
+        raise fields.refuse(field, "one positive number for all layers is needed")
+    return int(value[0])
 
 
 def whole_number(fields: ConfigFields, field: str, default: int | None = None) -> int:

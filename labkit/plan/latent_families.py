@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 
 from labkit.plan.config_fields import ConfigFields
 from labkit.plan.family_assembly import assemble, whole_number
-from labkit.plan.layer_shapes import gated_mlp_matrices, norm, vocabulary
+from labkit.plan.layer_shapes import gated_mlp_matrices, norm
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
-from labkit.plan.moe_shapes import expert_matrices, read_experts, router, shared_expert_matrices
+from labkit.plan.moe_shapes import deepseek_experts, prediction_extra
 from labkit.plan.weights import Matrix, Split
 
 
@@ -81,42 +81,6 @@ def latent_layer(
         score_dim=latent + rope,
         value_dim=latent,
         experts=experts,
-    )
-
-
-def deepseek_experts(
-    fields: ConfigFields, *, correction: bool
-) -> tuple[tuple[Matrix, ...], Experts]:
-    """Router, routed experts and shared experts, these as one MLP of their joint width."""
-    hidden, shared = fields.positive_int("hidden_size"), whole_number(fields, "n_shared_experts", 0)
-    experts = read_experts(
-        fields, "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", shared
-    )
-    block = (
-        *router(
-            "mlp.gate",
-            experts.num_experts,
-            hidden,
-            correction="mlp.gate.e_score_correction_bias" if correction else "",
-        ),
-        *expert_matrices(hidden, experts, "mlp.experts.0"),
-    )
-    if not shared:
-        return block, experts
-    width = shared * experts.intermediate_size
-    return (*block, *shared_expert_matrices(hidden, width, "mlp.shared_experts")), experts
-
-
-def prediction_extra(fields: ConfigFields) -> tuple[Matrix, ...]:
-    """What one multi-token prediction layer has besides its decoder layer, as checkpoints do."""
-    hidden, vocab = fields.positive_int("hidden_size"), fields.positive_int("vocab_size")
-    return (
-        norm("enorm", hidden),
-        norm("hnorm", hidden),
-        Matrix("eh_proj", "MTP", hidden, 2 * hidden),
-        norm("shared_head.norm", hidden),
-        vocabulary("embed_tokens", "embedding", vocab, hidden),
-        vocabulary("shared_head.head", "LM head", vocab, hidden),
     )
 
 

@@ -1,115 +1,206 @@
-"""Readers of mixture-of-experts families with plain grouped-query attention."""
+"""Readers of mixture-of-experts families: grouped-query attention, and routed experts alone.
+
+Published figures of active parameters differ in what they count: Mixtral's 12.9B, Qwen3's 22B and
+3.3B hold the embedding (`num_active_parameters`), gpt-oss's 5.1B and 3.6B do not
+(`num_active_parameters_without_embedding`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from labkit.plan import shared_expert_families
+from labkit.plan.attention_shapes import (
+    FULL_ATTENTION,
+    SLIDING_ATTENTION,
+    attention_cache,
+    attention_layer,
+    read_layer_types,
+    self_attention,
+    window_of_all,
+)
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import assemble, layer_numbers
-from labkit.plan.layer_shapes import attention_matrices, gated_mlp_matrices, norm
-from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
-from labkit.plan.moe_shapes import expert_matrices, read_experts, router
-from labkit.plan.weights import Matrix
-
-
-def attention_layer(
-    fields: ConfigFields,
-    mlp: tuple[Matrix, ...],
-    experts: Experts | None,
-    *,
-    qkv_bias: bool = False,
-    o_bias: bool = False,
-    qk_norm: bool = False,
-    window: int | None = None,
-) -> LayerSpec:
-    """Norm, grouped-query attention, norm, and the block it is given."""
-    hidden, heads = fields.positive_int("hidden_size"), fields.positive_int("num_attention_heads")
-    kv_heads = fields.positive_int("num_key_value_heads", heads)
-    head_dim = fields.positive_int("head_dim", max(hidden // heads, 1))
-    return LayerSpec(
-        matrices=(
-            norm("input_layernorm", hidden),
-            *attention_matrices(
-                hidden,
-                heads,
-                kv_heads,
-                head_dim,
-                qkv_bias=qkv_bias,
-                o_bias=o_bias,
-                qk_norm=qk_norm,
-            ),
-            norm("post_attention_layernorm", hidden),
-            *mlp,
-        ),
-        cache=LayerCache(
-            CacheKind.FULL if window is None else CacheKind.WINDOW,
-            kv_heads,
-            2 * head_dim,
-            window=window,
-        ),
-        num_heads=heads,
-        score_dim=head_dim,
-        value_dim=head_dim,
-        experts=experts,
-    )
+from labkit.plan.family_assembly import assemble, first_of, layer_count
+from labkit.plan.layer_shapes import attention_matrices, norm
+from labkit.plan.model import LayerSpec, ModelSpec
+from labkit.plan.moe_shapes import expert_matrices, read_experts, router, shared_expert_matrices
+from labkit.plan.size_fields import all_sizes_read
 
 
 def read_mixtral(fields: ConfigFields) -> ModelSpec:
     hidden = fields.positive_int("hidden_size")
     experts = read_experts(fields, "num_local_experts", "num_experts_per_tok", "intermediate_size")
-    window = fields.positive_int("sliding_window") if fields.has("sliding_window") else None
+    prefix = "block_sparse_moe"
+    block = (
+        *router(f"{prefix}.gate", experts.num_experts, hidden),
+        *expert_matrices(hidden, experts, f"{prefix}.experts.0", ("w1", "w3", "w2")),
+    )
+    window = window_of_all(fields)
+    layer = attention_layer(fields, self_attention(fields), block, experts, window=window)
+    return assemble(fields, (layer,) * layer_count(fields))
+
+
+def read_phimoe(fields: ConfigFields) -> ModelSpec:
+    """Phi-3.5-MoE: norms have biases, and so may attention and the LM head."""
+    hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias")
+    experts = read_experts(fields, "num_local_experts", "num_experts_per_tok", "intermediate_size")
+    prefix = "block_sparse_moe"
+    block = (
+        *router(f"{prefix}.gate", experts.num_experts, hidden),
+        *expert_matrices(hidden, experts, f"{prefix}.experts.0", ("w1", "w3", "w2")),
+    )
     layer = attention_layer(
         fields,
-        (
-            *router("block_sparse_moe.gate", experts.num_experts, hidden),
-            *expert_matrices(
-                hidden, experts, "block_sparse_moe.experts.0", names=("w1", "w3", "w2")
-            ),
-        ),
+        self_attention(fields, qkv_bias=bias, o_bias=bias),
+        block,
         experts,
-        window=window,
+        window=window_of_all(fields),
+        norm_bias=True,
     )
-    return assemble(fields, (layer,) * fields.positive_int("num_hidden_layers"))
+    return assemble(
+        fields,
+        (layer,) * layer_count(fields),
+        final_norm=(norm("model.norm", hidden, bias=True),),
+        head_bias=fields.flag("lm_head_bias"),
+    )
 
 
-def read_qwen3_moe(fields: ConfigFields) -> ModelSpec:
+def read_olmoe(fields: ConfigFields) -> ModelSpec:
+    """OLMoE: norms over all heads of q and of k."""
     hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias")
-    experts = read_experts(fields, "num_experts", "num_experts_per_tok", "moe_intermediate_size")
-    sparse = attention_layer(
+    experts = read_experts(
         fields,
-        (
-            *router("mlp.gate", experts.num_experts, hidden),
-            *expert_matrices(hidden, experts, "mlp.experts.0"),
+        first_of(fields, "num_experts", "num_local_experts"),
+        "num_experts_per_tok",
+        "intermediate_size",
+    )
+    attention = self_attention(fields, qkv_bias=bias, o_bias=bias, qk_norm="width")
+    block = (
+        *router("mlp.gate", experts.num_experts, hidden),
+        *expert_matrices(hidden, experts, "mlp.experts.0"),
+    )
+    layer = attention_layer(fields, attention, block, experts)
+    return assemble(fields, (layer,) * layer_count(fields))
+
+
+def read_granite_moe(fields: ConfigFields) -> ModelSpec:
+    """Granite 3 MoE, and its variant with a shared MLP beside the experts."""
+    hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias")
+    experts = read_experts(fields, "num_local_experts", "num_experts_per_tok", "intermediate_size")
+    prefix = "block_sparse_moe"
+    names = ("input_linear", "input_linear", "output_linear")
+    block = (
+        *router(f"{prefix}.router.layer", experts.num_experts, hidden),
+        *expert_matrices(hidden, experts, prefix, names),
+    )
+    if fields.values.get("shared_intermediate_size"):
+        width = fields.positive_int("shared_intermediate_size")
+        block += shared_expert_matrices(hidden, width, "shared_mlp")
+        experts = replace(experts, num_shared_experts=1)
+    attention = self_attention(fields, qkv_bias=bias, o_bias=bias)
+    layer = attention_layer(fields, attention, block, experts)
+    return assemble(fields, (layer,) * layer_count(fields))
+
+
+def read_gpt_oss(fields: ConfigFields) -> ModelSpec:
+    """gpt-oss: biases in all but the norms, a sink for each head, every other layer local."""
+    hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias", True)
+    experts = read_experts(
+        fields,
+        first_of(fields, "num_local_experts", "num_experts"),
+        first_of(fields, "num_experts_per_tok", "experts_per_token"),
+        "intermediate_size",
+    )
+    names = ("gate_up_proj", "gate_up_proj", "down_proj")
+    block = (
+        *router("mlp.router", experts.num_experts, hidden, bias=True),
+        *expert_matrices(hidden, experts, "mlp.experts", names, bias=True),
+    )
+    attention = self_attention(fields, qkv_bias=bias, o_bias=bias, sinks=True)
+    kinds = read_layer_types(
+        fields,
+        (FULL_ATTENTION, SLIDING_ATTENTION),
+        lambda i: FULL_ATTENTION if i % 2 else SLIDING_ATTENTION,
+    )
+
+    def layer(kind: str) -> LayerSpec:
+        window = fields.positive_int("sliding_window") if kind == SLIDING_ATTENTION else None
+        return attention_layer(fields, attention, block, experts, window=window)
+
+    return assemble(fields, [layer(kind) for kind in kinds])
+
+
+def read_minimax_m2(fields: ConfigFields) -> ModelSpec:
+    """MiniMax-M2: norms over all heads of q and k. Its config names prediction modules that the
+    checkpoint does not hold."""
+    hidden = fields.positive_int("hidden_size")
+    if not fields.flag("use_qk_norm", True):
+        raise fields.refuse("use_qk_norm", "MiniMax-M2 is known with norms of q and k only")
+    experts = read_experts(fields, "num_local_experts", "num_experts_per_tok", "intermediate_size")
+    prefix = "block_sparse_moe"
+    block = (
+        *router(
+            f"{prefix}.gate",
+            experts.num_experts,
+            hidden,
+            correction=f"{prefix}.e_score_correction_bias",
         ),
-        experts,
-        qkv_bias=bias,
-        o_bias=bias,
-        qk_norm=True,
+        *expert_matrices(hidden, experts, f"{prefix}.experts.0", ("w1", "w3", "w2")),
     )
-    dense_layers = _dense_layers(fields)
-    if not dense_layers:
-        return assemble(fields, (sparse,) * fields.positive_int("num_hidden_layers"))
-    dense = attention_layer(
+    kinds = fields.values.get("attn_type_list") or ()
+    if any(kind != 1 for kind in kinds):
+        raise fields.refuse("attn_type_list", "every layer of MiniMax-M2 has softmax attention (1)")
+    layer = attention_layer(fields, self_attention(fields, qk_norm="width"), block, experts)
+    notes = ("multi-token prediction is not in the checkpoint",) if fields.has("use_mtp") else ()
+    return assemble(fields, (layer,) * layer_count(fields), notes=notes)
+
+
+def read_dbrx(fields: ConfigFields) -> ModelSpec:
+    hidden, heads = fields.positive_int("d_model"), fields.positive_int("n_heads")
+    inner = ConfigFields(fields.nested("attn_config"), f"{fields.prefix}attn_config.")
+    block_fields = ConfigFields(fields.nested("ffn_config"), f"{fields.prefix}ffn_config.")
+    kv_heads = inner.positive_int("kv_n_heads")
+    if hidden % heads:
+        raise fields.refuse("d_model", f"it does not divide by {heads} heads")
+    if heads % kv_heads:
+        raise inner.refuse("kv_n_heads", f"{heads} attention heads must share them")
+    head_dim = hidden // heads
+    experts = read_experts(block_fields, "moe_num_experts", "moe_top_k", "ffn_hidden_size")
+    layer = LayerSpec(
+        matrices=(
+            norm("norm_attn_norm.norm_1", hidden),
+            *attention_matrices(hidden, heads, kv_heads, head_dim),
+            norm("norm_attn_norm.norm_2", hidden),
+            *router("ffn.router.layer", experts.num_experts, hidden),
+            *expert_matrices(hidden, experts, "ffn.experts.mlp", ("w1", "v1", "w2")),
+        ),
+        cache=attention_cache(kv_heads, head_dim),
+        num_heads=heads,
+        score_dim=head_dim,
+        value_dim=head_dim,
+        experts=experts,
+    )
+    return assemble(
         fields,
-        gated_mlp_matrices(hidden, fields.positive_int("intermediate_size")),
-        None,
-        qkv_bias=bias,
-        o_bias=bias,
-        qk_norm=True,
+        (layer,) * layer_count(fields, "n_layers"),
+        hidden_size=hidden,
+        max_positions=fields.positive_int("max_seq_len", 2048),
     )
-    layers = range(fields.positive_int("num_hidden_layers"))
-    return assemble(fields, [dense if layer in dense_layers else sparse for layer in layers])
-
-
-def _dense_layers(fields: ConfigFields) -> frozenset[int]:
-    """Layers without experts: those listed, and all but each `decoder_sparse_step`-th."""
-    listed = layer_numbers(fields, "mlp_only_layers")
-    step = fields.positive_int("decoder_sparse_step", 1)
-    layers = range(fields.positive_int("num_hidden_layers"))
-    return frozenset(layer for layer in layers if layer in listed or (layer + 1) % step)
 
 
 READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = {
-    "mixtral": read_mixtral,
-    "qwen3_moe": read_qwen3_moe,
+    **all_sizes_read(
+        {
+            "mixtral": read_mixtral,
+            "phimoe": read_phimoe,
+            "olmoe": read_olmoe,
+            "granitemoe": read_granite_moe,
+            "granitemoeshared": read_granite_moe,
+            "gpt_oss": read_gpt_oss,
+            "minimax_m2": read_minimax_m2,
+            "dbrx": read_dbrx,
+        }
+    ),
+    **shared_expert_families.READERS,
 }
