@@ -91,4 +91,4 @@ def _exchange_seconds(
     copies = min(top_k * layout.expert_tp, ranks)
     element = element_bytes(model)
     sent = tokens / ranks * copies * model.hidden_size * element
-    return 2 * system.all_to_all(ranks, sent / system.efficiency.balancedness).seconds
+    return 2 * system.all_to_all(ranks).seconds(ranks, sent / system.efficiency.balancedness)

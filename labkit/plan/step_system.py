@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from labkit.plan.composed_collectives import Hierarchical
 from labkit.plan.cost_model import CostModel, Terms
 
 if TYPE_CHECKING:
@@ -26,6 +25,9 @@ PRESET_LINKS: Mapping[str, float] = MappingProxyType(
 )
 """Bytes per second, one direction, of the links that collective presets were recorded over: the
 data sheets of NVLink 4, NVLink 3 and PCIe 4.0 x16."""
+
+
+_OVERHEADS = ("layer_overhead", "step_overhead", "sequence_overhead", "request_overhead")
 
 
 class Fidelity(Enum):
@@ -49,6 +51,7 @@ class Efficiency:
             drain.
         step_overhead: seconds of a step: scheduling, sampling, input preparation.
         sequence_overhead: seconds more of a step for each running sequence.
+        request_overhead: seconds of a request before its prefill: HTTP, tokens, scheduling.
         balancedness: mean over maximum load of the ranks that experts are dealt over; 1 is even.
         source: where the figures come from.
         label: "assumed", or "modelled" for fitted ones.
@@ -62,6 +65,7 @@ class Efficiency:
     layer_overhead: float = 0.0
     step_overhead: float = 0.0
     sequence_overhead: float = 0.0
+    request_overhead: float = 0.0
     balancedness: float = 1.0
     source: str = "the data sheet, reached in full"
     label: str = "assumed"
@@ -76,7 +80,7 @@ class Efficiency:
         for name, value in fractions.items():
             if not 0 < value <= 1:
                 raise ValueError(f"{name} is {value}; it must be above 0 and at most 1")
-        for name in ("layer_overhead", "step_overhead", "sequence_overhead"):
+        for name in _OVERHEADS:
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} is {value}; it must be at least 0 seconds, and finite")
@@ -127,7 +131,7 @@ class System:
     efficiency: Efficiency = IDEAL
     fidelity: Fidelity = Fidelity.FULL
     tp_inside: bool = True
-    _kept: dict[tuple[object, ...], object] = field(
+    _kept: dict[tuple[str, int, int], CostModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -136,62 +140,54 @@ class System:
             name, op = self.collectives.name, self.collectives.op
             raise ValueError(f"collectives is {name}, which prices {op}; give an all_reduce")
 
+    def with_efficiency(self, efficiency: Efficiency) -> System:
+        """The same system with another efficiency; costs of collectives are kept."""
+        other = replace(self, efficiency=efficiency)
+        object.__setattr__(other, "_kept", self._kept)
+        return other
+
     def all_reduce(self, tp: int, pp: int = 1) -> CostModel:
         """The cost of an all-reduce of a TP group."""
         key = ("all-reduce", tp, pp)
         if key not in self._kept:
-            self._kept[key] = self._all_reduce(tp, pp)
-        model = self._kept[key]
-        assert isinstance(model, CostModel)
-        return model
+            group = self._tp_group(tp, pp)
+            self._kept[key] = self.topology.collective(group, self._scaled_preset)
+        return self._kept[key]
 
-    def _all_reduce(self, tp: int, pp: int) -> CostModel:
-        group = self._tp_group(tp, pp)
-        preset, topology = self.collectives, self.topology
-        nodes = {rank // topology.gpus_per_node for rank in group}
-        if preset is None:
-            return topology.collective(group)
-        inside = tp // len(nodes)
-        inner = preset.chosen_model(inside)
-        recorded = PRESET_LINKS.get(preset.system)
-        if recorded and topology.inside.bandwidth != recorded:
-            inner = LinkScaled(inner, topology.inside.bandwidth / recorded)
-        if len(nodes) == 1:
-            return inner
-        from labkit.plan.collectives import Ring
+    def all_to_all(self, ranks: int) -> CostModel:
+        """The cost of an all-to-all among the first `ranks` GPUs."""
+        key = ("all-to-all", ranks, 1)
+        if key not in self._kept:
+            self._kept[key] = self.topology.all_to_all(range(ranks))
+        return self._kept[key]
 
-        outer = Ring(topology.between.hop_latency, topology.between.bandwidth)
-        return outer if inside == 1 else Hierarchical(inner, outer, inside)
+    @property
+    def _scaled_preset(self) -> CollectivePreset | None:
+        """`collectives` as wide as the node's link: by its data sheet's share of the recorded
+        one's."""
+        preset = self.collectives
+        recorded = PRESET_LINKS.get(preset.system) if preset else None
+        if preset is None or recorded in (None, self.topology.inside.bandwidth):
+            return preset
+        assert recorded is not None
+        factor = self.topology.inside.bandwidth / recorded
+        return replace(
+            preset,
+            model=LinkScaled(preset.model, factor),
+            by_ranks={
+                n: replace(fit, model=LinkScaled(fit.model, factor))
+                for n, fit in preset.by_ranks.items()
+            },
+        )
 
     def _tp_group(self, tp: int, pp: int) -> tuple[int, ...]:
         if not self.tp_inside:
             return tuple(range(0, tp * pp, pp))
-        if tp * pp == 1 or tp > self.topology.gpus_per_node:
-            return tuple(range(tp))
         return tuple(self.topology.best_groups(tp)[0])
 
     def stage_link(self, stage_size: int, pp: int) -> LinkSpec:
         """The slowest link that hidden states cross from one pipeline stage to the next."""
-        step = 1 if not self.tp_inside else stage_size
-        node = self.topology.gpus_per_node
-        links = [
-            self.topology.inside if last // node == (last + step) // node else self.topology.between
-            for last in (range(stage_size - 1, stage_size * (pp - 1), stage_size))
-        ]
+        step = stage_size if self.tp_inside else 1
+        firsts = range(0, step * (pp - 1), step)
+        links = {self.topology.link(first, first + step) for first in firsts}
         return min(links, key=lambda link: link.bandwidth)
-
-    def all_to_all(self, ranks: int, payload_bytes: float) -> Terms:
-        """An all-to-all of `payload_bytes` on each of `ranks` neighbours: all leave at once, so one
-        hop's latency; inside and between nodes at the same time, so the longer transfer."""
-        if ranks == 1:
-            return Terms(0.0, 0.0)
-        topology = self.topology
-        near = min(ranks, topology.gpus_per_node) - 1
-        far = ranks - 1 - near
-        each = payload_bytes / ranks
-        transfer = near * each / topology.inside.bandwidth
-        if not far:
-            return Terms(topology.inside.hop_latency, transfer)
-        return Terms(
-            topology.between.hop_latency, max(transfer, far * each / topology.between.bandwidth)
-        )

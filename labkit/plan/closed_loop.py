@@ -1,0 +1,106 @@
+"""What clients see who each send the next request when the last one ends (modelled).
+
+An engine runs as many sequences as its KV cache holds; the other clients wait. A sequence that
+ends makes room for a prompt, and while a sequence lives, each of the others is replaced about once:
+their prefills, one each, lengthen its steps. Where clients wait, sequences that grow push others
+out again (preemption): that part of the waiting falls between tokens, the rest before the first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from labkit.plan.model import ModelSpec
+from labkit.plan.serving_rows import ServingRow
+from labkit.plan.steptime import StepTime, System, decode_step, prefill_step
+
+_SHARED_TERMS = ("compute", "activations", "all-reduce transfer", "all-to-all", "pipeline sends")
+"""What a prefill adds to a step that runs anyway; latencies and overheads are paid once."""
+
+
+@dataclass(frozen=True)
+class LoopTime:
+    """Seconds, except where said.
+
+    Attributes:
+        running: sequences in a step.
+        decode: the step without prefills.
+        prefill: of one prompt alone.
+        prefill_share: of `tpot`, that prefills in the same steps take.
+        stall: of `tpot`, that preempted sequences wait.
+        waiting: of a request, for room in the KV cache.
+        ttft, tpot: means, as a client measures them.
+    """
+
+    running: int
+    decode: StepTime
+    prefill: StepTime
+    prefill_share: float
+    stall: float
+    waiting: float
+    ttft: float
+    tpot: float
+
+    @property
+    def output_tokens_per_second(self) -> float:
+        """Of the replica, while all its sequences decode."""
+        return self.running / (self.decode.seconds + self.prefill_share)
+
+
+def closed_loop(
+    model: ModelSpec, system: System, load: ServingRow, capacity: int | None = None
+) -> LoopTime:
+    """What the clients of `load` see; the times it carries are not looked at.
+
+    Args:
+        capacity: sequences of mean length that the KV cache holds; None for no limit.
+
+    Raises:
+        ValueError: the KV cache holds no sequence.
+    """
+    if capacity is not None and capacity < 1:
+        raise ValueError(
+            f"capacity is {capacity} sequences of {load.mean_context:.0f} tokens; it must be at "
+            "least 1: take more GPUs or shorter sequences"
+        )
+    running = load.concurrency if capacity is None else min(load.concurrency, capacity)
+    prompt, output, layout = load.mean_prompt, load.mean_output, load.layout
+    decode = decode_step(model, system, layout, running, load.mean_context)
+    prefill = prefill_step(model, system, layout, prompt)
+    joined = _joined_seconds(prefill, decode)
+    tpot = _with_prefills(decode.seconds, joined * (running - 1) / output, output, prefill.seconds)
+    life = output * tpot + prefill.seconds
+    waiting = (load.concurrency / running - 1) * life
+    grown = (output / 2) / load.mean_context
+    first_wave = (running - 1) / 2 * prefill.seconds / load.requests_per_client
+    return LoopTime(
+        running=running,
+        decode=decode,
+        prefill=prefill,
+        prefill_share=tpot - decode.seconds,
+        stall=grown * waiting / output,
+        waiting=waiting,
+        ttft=(
+            system.efficiency.request_overhead
+            + decode.seconds / 2
+            + prefill.seconds
+            + first_wave
+            + (1 - grown) * waiting
+        ),
+        tpot=tpot + grown * waiting / output,
+    )
+
+
+def _joined_seconds(prefill: StepTime, decode: StepTime) -> float:
+    """What a prefill adds to a decode step that it shares."""
+    more_weights = max(0.0, prefill.terms["weights"] - decode.terms["weights"])
+    return more_weights + sum(prefill.terms[term] for term in _SHARED_TERMS)
+
+
+def _with_prefills(step: float, added: float, output: int, prefill: float) -> float:
+    """The step with the prefills of others: they come while a sequence decodes, and while it is
+    prefilled itself. Solves  t = step + added * output t / (output t + prefill)."""
+    linear = prefill - output * (step + added)
+    root = math.sqrt(linear * linear + 4 * output * step * prefill)
+    return (root - linear) / (2 * output)

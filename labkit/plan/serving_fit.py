@@ -1,0 +1,190 @@
+"""Fit what a program makes of its GPUs to measured TTFT and TPOT, and predict other rows.
+
+Five figures are fitted: the fractions of memory bandwidth and of peak FLOPS, and the seconds of a
+layer, a running sequence and a request. None belongs to one model or GPU, so a fit is tried on
+others with their data sheets. Two are assumed, for rows of one model in one dtype cannot tell them
+apart: see `STEP_OVERHEAD` and `GAIN_16BIT`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from labkit.plan.calibration import Estimate
+from labkit.plan.closed_loop import LoopTime, closed_loop
+from labkit.plan.model import ModelSpec
+from labkit.plan.robust_fit import search, standard_errors, student_quantile
+from labkit.plan.serving_errors import RowError, mean_abs_error
+from labkit.plan.serving_rows import ServingRow
+from labkit.plan.step_system import Efficiency, System
+
+Capacity = Callable[[ServingRow], int]
+"""Sequences of a row's mean length that the KV cache of its layout holds."""
+
+STEP_OVERHEAD = 1e-3
+"""Seconds of a step that are its own and not its layers' (assumed: a model's rows have one number
+of layers, so they fix only the sum)."""
+GAIN_16BIT = 1.35
+"""How much larger a share of their peak 16-bit products reach than 8-bit ones (assumed: twice the
+peak does not halve the time of a product, let alone of what surrounds it)."""
+_MOST_16BIT = 0.85
+_PARAMETERS = ("memory", "compute", "layer_overhead", "sequence_overhead", "request_overhead")
+_STARTS = ((0.8, 0.5, 40e-6, 20e-6, 20e-3), (0.6, 0.3, 80e-6, 50e-6, 5e-3))
+
+
+@dataclass(frozen=True)
+class ServingFit:
+    """A fitted efficiency, and how well it does on the rows it was fitted to.
+
+    Attributes:
+        system: with the fitted efficiency.
+        parameters: by the names of `Efficiency`'s fields, each with about 95 % of its doubt.
+        errors: row by row.
+        doubts: what the rows leave open, in sentences.
+    """
+
+    model: ModelSpec
+    system: System
+    parameters: Mapping[str, Estimate]
+    errors: tuple[RowError, ...]
+    capacity: Capacity | None
+    doubts: tuple[str, ...]
+
+    @property
+    def efficiency(self) -> Efficiency:
+        return self.system.efficiency
+
+    @property
+    def mean_abs_error(self) -> float:
+        """Of the TPOT of the rows that were fitted."""
+        return mean_abs_error(self.errors)
+
+    def predict(self, row: ServingRow) -> LoopTime:
+        """What the clients of a row see on the same system; its own times are not looked at."""
+        return _predict(row, self.model, self.system, self.capacity)
+
+    def compare(self, rows: Iterable[ServingRow]) -> tuple[RowError, ...]:
+        """Prediction beside measurement, row by row."""
+        return tuple(RowError(row, self.predict(row)) for row in rows)
+
+
+def calibrate_serving(
+    rows: Sequence[ServingRow],
+    model: ModelSpec,
+    system: System,
+    capacity: Capacity | None = None,
+) -> ServingFit:
+    """The efficiency with which `system` comes nearest to measured rows.
+
+    Args:
+        system: device, topology, collectives; its efficiency's `step_overhead` is kept where it is
+            above 0, else `STEP_OVERHEAD` is assumed, and its balancedness is kept.
+        capacity: see `Capacity`; None where the KV cache never limits.
+
+    Raises:
+        ValueError: fewer rows with a TPOT than figures to fit, or rows that are all alike.
+    """
+    timed = [row for row in rows if row.tpot]
+    prompts = _quietest(rows)
+    _require_variety(timed, prompts)
+    base = system.efficiency
+
+    def efficient(values: Sequence[float]) -> System:
+        memory, compute, layer, sequence, request = values
+        return system.with_efficiency(
+            Efficiency(
+                memory=min(1.0, memory),
+                compute=min(1.0, compute),
+                compute_16bit=max(min(1.0, compute), min(_MOST_16BIT, GAIN_16BIT * compute)),
+                layer_overhead=layer,
+                step_overhead=base.step_overhead or STEP_OVERHEAD,
+                sequence_overhead=sequence,
+                request_overhead=request,
+                balancedness=base.balancedness,
+                source=f"fitted to {len(timed)} rows of {system.device.name}",
+                label="modelled",
+            )
+        )
+
+    def predict(values: Sequence[float]) -> list[float]:
+        trial = efficient(values)
+        times = {row: _predict(row, model, trial, capacity) for row in {*timed, *prompts}}
+        return [times[row].tpot for row in timed] + [times[row].ttft for row in prompts]
+
+    observed = [row.tpot for row in timed] + [row.ttft for row in prompts]
+    values = search(predict, observed, _STARTS).values
+    fitted = efficient(values)
+    estimates = _estimates(predict, observed, values)
+    errors = tuple(RowError(row, _predict(row, model, fitted, capacity)) for row in timed)
+    return ServingFit(model, fitted, estimates, errors, capacity, _doubts(estimates, timed))
+
+
+def _predict(
+    row: ServingRow, model: ModelSpec, system: System, capacity: Capacity | None
+) -> LoopTime:
+    return closed_loop(model, system, row, None if capacity is None else capacity(row))
+
+
+def _quietest(rows: Sequence[ServingRow]) -> list[ServingRow]:
+    """Of each TP and lengths the row with the fewest clients, where it has a TTFT: that of more
+    clients tells how bunched they come, not how fast a prefill is."""
+    found: dict[tuple[int, int, int], ServingRow] = {}
+    for row in sorted(rows, key=lambda row: row.concurrency):
+        found.setdefault((row.tp, row.prompt_tokens, row.output_tokens), row)
+    return [row for row in found.values() if row.ttft]
+
+
+def _require_variety(timed: Sequence[ServingRow], prompts: Sequence[ServingRow]) -> None:
+    if len(timed) < len(_PARAMETERS):
+        raise ValueError(
+            f"{len(timed)} rows have a TPOT; {len(_PARAMETERS)} figures are fitted, so give at "
+            f"least {len(_PARAMETERS)}"
+        )
+    if len({row.tp for row in timed}) < 2:
+        raise ValueError(
+            f"all rows have TP {timed[0].tp}; give two degrees at least, or reading and overhead "
+            "cannot be told apart"
+        )
+    if len({row.concurrency for row in timed}) < 2:
+        raise ValueError(
+            f"all rows have {timed[0].concurrency} clients; give two numbers at least, or what a "
+            "sequence costs cannot be told from what a step costs"
+        )
+    if len({row.tp for row in prompts}) < 2:
+        raise ValueError("rows of two degrees need a TTFT; the speed of prefill comes from them")
+
+
+def _estimates(
+    predict: Callable[[Sequence[float]], list[float]],
+    observed: Sequence[float],
+    values: Sequence[float],
+) -> Mapping[str, Estimate]:
+    errors = standard_errors(predict, observed, values)
+    wide = student_quantile(max(1, len(observed) - len(values)))
+    found = {}
+    for name, value, error in zip(_PARAMETERS, values, errors, strict=True):
+        factor = math.exp(min(wide * error, 700.0))
+        highest = 1.0 if name in ("memory", "compute") else math.inf
+        found[name] = Estimate(min(value, highest), value / factor, min(highest, value * factor))
+    return MappingProxyType(found)
+
+
+def _doubts(estimates: Mapping[str, Estimate], rows: Sequence[ServingRow]) -> tuple[str, ...]:
+    doubts = [
+        f"{name} is {estimate.value:.3g}, and anything from {estimate.low:.2g} to "
+        f"{estimate.high:.2g} fits about as well"
+        for name, estimate in estimates.items()
+        if not estimate.is_determined
+    ]
+    doubts.append(
+        f"the step's own overhead of {1e3 * STEP_OVERHEAD:.0f} ms is assumed: one model fixes only "
+        "its sum with the layers' overheads"
+    )
+    doubts.append(
+        f"16-bit products are assumed to reach {GAIN_16BIT} times the share of their peak that "
+        "8-bit ones do"
+    )
+    return tuple(doubts)
