@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 PaddingRule = Literal["lcm", "product"]
+Remainder = Literal["first", "middle", "last", "spread"]
 _MOST_LISTED = 12
 
 
@@ -60,16 +62,20 @@ def pad_up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def even_range(size: int, parts: int, rank: int, what: str = "size") -> range:
+def even_range(
+    size: int, parts: int, rank: int, what: str = "size", over: str | None = None
+) -> range:
     """The indices of part `rank` when `size` is cut into `parts` equal parts.
 
     Raises:
-        PartitionError: `size` does not divide by `parts`; `what` names it in the message.
+        PartitionError: `size` does not divide by `parts`; `what` and `over` name the two in the
+            message.
         IndexError: there is no part `rank`.
     """
     _require_degree(parts, "TP")
     if size % parts:
-        raise PartitionError([f"{what} {size} does not divide over TP {parts}"], divisors(size))
+        over = over or f"TP {parts}"
+        raise PartitionError([f"{what} {size} does not divide over {over}"], divisors(size))
     _require_rank(rank, parts)
     width = size // parts
     return range(rank * width, (rank + 1) * width)
@@ -82,6 +88,36 @@ def partition_columns(size: int, tp: int, what: str = "size") -> tuple[range, ..
         PartitionError: `size` does not divide by `tp`.
     """
     return tuple(even_range(size, tp, rank, what) for rank in range(max(tp, 1)))
+
+
+def cuts_a_group(borders: Iterable[int], group: int) -> bool:
+    """Whether one of the borders lies inside a group: features that share a scale or a word."""
+    return any(border % group for border in borders)
+
+
+def pad_to_whole_groups(size: int, parts: int, group: int) -> int:
+    """The smallest size not below `size` that gives each of `parts` ranks whole groups."""
+    return pad_up(size, parts * group)
+
+
+def partition_experts(num_experts: int, ep: int, redundant: int = 0) -> int:
+    """Experts of each of `ep` ranks; `redundant` copies are dealt out with the experts.
+
+    Raises:
+        PartitionError: with every broken rule and the legal degrees.
+    """
+    _require_degree(ep, "EP")
+    copies = num_experts + redundant
+    shown = counted(num_experts, "expert")
+    if redundant:
+        shown += f" and {redundant} redundant {'copy' if redundant == 1 else 'copies'}"
+    if ep > copies:
+        reason = f"EP {ep} leaves {ep - copies} ranks without one of {shown}"
+    elif copies % ep:
+        reason = f"{shown} do not divide over EP {ep}"
+    else:
+        return copies // ep
+    raise PartitionError([reason], divisors(copies))
 
 
 def balanced_range(size: int, parts: int, rank: int) -> range:
@@ -98,8 +134,23 @@ def balanced_ranges(size: int, parts: int) -> tuple[range, ...]:
     return tuple(balanced_range(size, parts, rank) for rank in range(max(parts, 1)))
 
 
-def pipeline_ranges(num_layers: int, pp: int) -> tuple[range, ...]:
-    """The layers of each pipeline stage; earlier stages take the remainder.
+class PipelineStages(tuple[range, ...]):
+    """The layers of each pipeline stage, in order."""
+
+    __slots__ = ()
+
+    @property
+    def efficiency(self) -> float:
+        """Share of a full pipeline's time that its stages work: the longest sets the pace."""
+        lengths = [len(layers) for layers in self]
+        return sum(lengths) / (len(lengths) * max(lengths))
+
+
+def pipeline_ranges(num_layers: int, pp: int, remainder: Remainder = "first") -> PipelineStages:
+    """The layers of each pipeline stage; their numbers differ by at most one.
+
+    `remainder`: which stages take one layer more. "middle" spares the ends, which also hold the
+    embedding and the LM head; where it cannot be in the very middle it is one stage later.
 
     Raises:
         PartitionError: a stage would hold no layer.
@@ -110,7 +161,20 @@ def pipeline_ranges(num_layers: int, pp: int) -> tuple[range, ...]:
             [f"PP {pp} leaves stages empty; {num_layers} layers take PP 1 to {num_layers}"],
             range(1, num_layers + 1),
         )
-    return balanced_ranges(num_layers, pp)
+    base, longer = divmod(num_layers, pp)
+    firsts = {"first": 0, "middle": (pp - longer + 1) // 2, "last": pp - longer}
+    if remainder == "spread":
+        lengths = [base + (stage + 1) * longer // pp - stage * longer // pp for stage in range(pp)]
+    elif remainder in firsts:
+        start = firsts[remainder]
+        lengths = [base + (start <= stage < start + longer) for stage in range(pp)]
+    else:
+        known = ", ".join([*firsts, "spread"])
+        raise ValueError(f"remainder is {remainder!r}; it must be one of {known}")
+    ends = list(accumulate(lengths))
+    return PipelineStages(
+        range(end - length, end) for length, end in zip(lengths, ends, strict=True)
+    )
 
 
 @dataclass(frozen=True)
