@@ -44,11 +44,10 @@ def batches_table(model: ModelSpec, system: System, batch: int) -> Table:
     rows = []
     for (name, layout), values in zip(LAYOUTS.items(), found, strict=True):
         more = [f"{value / first - 1:+.0%}" for value, first in zip(values, found[0], strict=True)]
-        alone, busy = (quantity(seconds, "s") for seconds in values[:2])
         users = groups(layout) * batch
         row = (
-            f"{alone} ({more[0]})",
-            f"{busy} ({more[1]})",
+            f"{quantity(values[0], 's')} ({more[0]})",
+            f"{quantity(values[1], 's')} ({more[1]})",
             users,
             f"{values[2]:,.0f} ({more[2]})",
         )
