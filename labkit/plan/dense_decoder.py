@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from labkit.plan.attention_windows import WindowRule, no_windows
 from labkit.plan.config_fields import ConfigFields
+from labkit.plan.family_assembly import read_dtype, stored_as
 from labkit.plan.layer_shapes import (
     NormOfHeads,
     attention_matrices,
@@ -103,7 +104,10 @@ def read_dense(fields: ConfigFields, family: Family) -> ModelSpec:
     intermediate = _intermediate_size(fields, family, hidden)
     num_layers = size(fields, family, "num_hidden_layers", most=MOST_LAYERS)
     windows = family.windows(fields, num_layers)
-    matrices = layer_matrices(fields, family, hidden, heads, kv_heads, head_dim, intermediate)
+    matrices = stored_as(
+        layer_matrices(fields, family, hidden, heads, kv_heads, head_dim, intermediate),
+        read_dtype(fields),
+    )
     by_window = {
         window: attention_layer(matrices, heads, kv_heads, head_dim, window)
         for window in set(windows)
@@ -169,15 +173,18 @@ def assemble(
         embedding += norms(fields, family, ("model.embed_layernorm",), hidden)
     head_bias = says(fields, family.head_bias)
     head = vocabulary("lm_head", "LM head", vocab, hidden, bias=head_bias)
+    final = (*norms(fields, family, ("model.norm",), hidden), *(() if tied else (head,)))
+    dtype = read_dtype(fields)
     return ModelSpec(
         model_type=str(fields.values["model_type"]),
         hidden_size=hidden,
         vocab_size=vocab,
         layers=layers,
-        embedding=tuple(embedding),
-        head=(*norms(fields, family, ("model.norm",), hidden), *(() if tied else (head,))),
+        embedding=stored_as(embedding, dtype),
+        head=stored_as(final, dtype),
         tie_word_embeddings=tied,
         max_position_embeddings=fields.positive_int(longest, 2048),
+        dtype=dtype,
     )
 
 

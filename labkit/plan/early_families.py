@@ -10,6 +10,7 @@ from types import MappingProxyType
 from labkit.plan.attention_windows import Windows
 from labkit.plan.config_fields import ConfigFields, is_whole
 from labkit.plan.dense_decoder import Family, Flag, read_dense
+from labkit.plan.family_assembly import stored_as
 from labkit.plan.model import ModelSpec
 from labkit.plan.weights import Matrix, Split
 
@@ -217,6 +218,7 @@ def _read_opt(fields: ConfigFields) -> ModelSpec:
         return replace(spec, head=head)
     inward = Matrix("model.project_in", "embedding", spec.hidden_size, narrow, Split.WHOLE)
     outward = Matrix("model.project_out", "LM head", narrow, spec.hidden_size, Split.WHOLE)
+    inward, outward = stored_as((inward, outward), spec.dtype)
     words, *rest = spec.embedding
     return replace(
         spec,

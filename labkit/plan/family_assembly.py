@@ -40,13 +40,10 @@ def assemble(
     hidden = hidden_size or fields.positive_int("hidden_size")
     vocab = fields.positive_int("vocab_size")
     is_tied = fields.flag("tie_word_embeddings", tied)
-    dtype = fields.word("dtype", fields.word("torch_dtype", "bfloat16"))
-    if dtype not in FORMATS:
-        name = "dtype" if fields.has("dtype") else "torch_dtype"
-        raise fields.refuse(name, f"weights are {', '.join(FORMATS)} before they are quantised")
+    dtype = read_dtype(fields)
 
     def stored(matrices: Iterable[Matrix]) -> tuple[Matrix, ...]:
-        return tuple(replace(matrix, format=FORMATS[dtype]) for matrix in matrices)
+        return stored_as(matrices, dtype)
 
     kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in set(layers)}
     mtp_kinds = {layer: replace(layer, matrices=stored(layer.matrices)) for layer in mtp_layers}
@@ -94,6 +91,20 @@ def same_everywhere(fields: ConfigFields, field: str) -> int:
     if not value or any(not is_whole(v) or v < 1 or v != value[0] for v in value):
         raise fields.refuse(field, "one positive number for all layers is needed")
     return int(value[0])
+
+
+def read_dtype(fields: ConfigFields) -> str:
+    """The dtype of what is not quantised: bfloat16 where the config does not say."""
+    name = "dtype" if fields.has("dtype") else "torch_dtype"
+    dtype = fields.word(name, "bfloat16").removeprefix("torch.")
+    if dtype not in FORMATS:
+        raise fields.refuse(name, f"weights are {', '.join(FORMATS)} before they are quantised")
+    return dtype
+
+
+def stored_as(matrices: Iterable[Matrix], dtype: str) -> tuple[Matrix, ...]:
+    """The matrices, unquantised, in a dtype of `FORMATS`."""
+    return tuple(replace(matrix, format=FORMATS[dtype]) for matrix in matrices)
 
 
 def whole_number(fields: ConfigFields, field: str, default: int | None = None) -> int:

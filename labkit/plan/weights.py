@@ -34,6 +34,8 @@ class WeightFormat:
         group_rows: outputs that share it as well: 128 for FP8 in blocks of 128 x 128, else 1.
         group_bits: of the scale and zero point of one group.
         row_bits: of a scale for each output feature (per-channel quantisation).
+        column_bits: of what each input feature has besides: its group, where they are reordered.
+        tensor_bits: of scales for a whole matrix.
     """
 
     name: str
@@ -42,10 +44,13 @@ class WeightFormat:
     group_rows: int = 1
     group_bits: float = 0.0
     row_bits: float = 0.0
+    column_bits: float = 0.0
+    tensor_bits: float = 0.0
 
     def stored_bytes(self, out_features: int, in_features: int) -> float:
         """Bytes of one matrix with its scales; a group that is started counts whole."""
         bits = out_features * in_features * self.bits + out_features * self.row_bits
+        bits += in_features * self.column_bits + self.tensor_bits
         if self.group_size:
             groups = -(-in_features // self.group_size) * -(-out_features // self.group_rows)
             bits += groups * self.group_bits
