@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from labkit.plan.attention_windows import WindowRule, no_windows
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import read_dtype, stored_as
+from labkit.plan.family_assembly import MOST_LAYERS, read_dtype, stored_as
 from labkit.plan.layer_shapes import (
     NormOfHeads,
     attention_matrices,
@@ -19,8 +19,6 @@ from labkit.plan.layer_shapes import (
 )
 from labkit.plan.model import CacheKind, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.weights import Matrix
-
-MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from labkit.plan.config_fields import ConfigFields, is_whole
-from labkit.plan.dense_decoder import MOST_LAYERS
 from labkit.plan.layer_shapes import norm, vocabulary
 from labkit.plan.model import LayerSpec, ModelSpec
 from labkit.plan.weights import BFLOAT16, FLOAT16, FLOAT32, Matrix, Split, WeightFormat
+
+MOST_LAYERS = 10_000
 
 FORMATS: Mapping[str, WeightFormat] = MappingProxyType(
     {"bfloat16": BFLOAT16, "float16": FLOAT16, "float32": FLOAT32}
