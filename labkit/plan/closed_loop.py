@@ -68,8 +68,8 @@ def closed_loop(
     prompt, output, layout = load.mean_prompt, load.mean_output, load.layout
     decode = decode_step(model, system, layout, running, load.mean_context)
     prefill = prefill_step(model, system, layout, prompt)
-    joined = _joined_seconds(prefill, decode)
-    tpot = _with_prefills(decode.seconds, joined * (running - 1) / output, output, prefill.seconds)
+    joined = joined_seconds(prefill, decode)
+    tpot = with_prefills(decode.seconds, joined * (running - 1) / output, output, prefill.seconds)
     life = output * tpot + prefill.seconds
     waiting = (load.concurrency / running - 1) * life
     grown = (output / 2) / load.mean_context
@@ -92,13 +92,13 @@ def closed_loop(
     )
 
 
-def _joined_seconds(prefill: StepTime, decode: StepTime) -> float:
+def joined_seconds(prefill: StepTime, decode: StepTime) -> float:
     """What a prefill adds to a decode step that it shares."""
     more_weights = max(0.0, prefill.terms["weights"] - decode.terms["weights"])
     return more_weights + sum(prefill.terms[term] for term in _SHARED_TERMS)
 
 
-def _with_prefills(step: float, added: float, output: int, prefill: float) -> float:
+def with_prefills(step: float, added: float, output: int, prefill: float) -> float:
     """The step with the prefills of others: they come while a sequence decodes, and while it is
     prefilled itself. Solves  t = step + added * output t / (output t + prefill)."""
     linear = prefill - output * (step + added)
