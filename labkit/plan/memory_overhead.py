@@ -1,0 +1,56 @@
+"""What a rank needs besides weights and cache: activations at their peak, and the runtime.
+
+Both are terms of their own so that a reader sees and replaces them (`EngineOptions`).
+
+Activations: an engine measures them with one step of `max_num_batched_tokens` tokens, and most
+live in the MLP: the outputs of gate and up, their product, and three hidden states, or with
+experts those of the `top_k` experts of each token; or else the logits of `max_num_seqs` sequences
+are more. Case D2 has two such steps of Llama-3.1-8B in its log, 20,000 and 29,000 tokens, which
+this formula gives within 1 %.
+
+Runtime: the CUDA context and the communication buffers of the engine, and what the allocator
+cannot give back after loading, which grows with the weights. Assumed; the cases D2, D5 and D10
+span 0.35 GiB for an 8B model to 7 GiB a rank for a 235B one.
+"""
+
+from __future__ import annotations
+
+from labkit.plan.layout import Layout
+from labkit.plan.model import LayerSpec, ModelSpec
+from labkit.plan.weights import Split
+
+CONTEXT_BYTES = 0.35 * 2**30
+"""Of one process on a GPU: "non-torch" memory in the log of case D2 (captured)."""
+COMMUNICATION_BYTES = 1.0 * 2**30
+"""More, once ranks talk: NCCL's buffers and those of custom all-reduces (assumed)."""
+LOADING_SHARE = 0.038
+"""Of the weights: what stays taken besides them (assumed, so that case D10 comes out)."""
+_HIDDEN_STATES = 3
+
+
+def activation_bytes(model: ModelSpec, layout: Layout, tokens: int, sequences: int) -> float:
+    """The peak on a rank for a step of `tokens` tokens that samples from `sequences` of them."""
+    element = 4 if model.dtype == "float32" else 2
+    widest = max(_elements_per_token(layer, model, layout) for layer, _ in model.layer_kinds)
+    logits = sequences * model.vocab_size * element
+    return max(tokens * widest * element, logits)
+
+
+def runtime_bytes(weight_bytes: float, layout: Layout) -> float:
+    """Context, communication and what loading leaves behind, on a rank with these weights."""
+    talks = COMMUNICATION_BYTES if layout.replica_size > 1 else 0.0
+    return CONTEXT_BYTES + talks + LOADING_SHARE * weight_bytes
+
+
+def _elements_per_token(layer: LayerSpec, model: ModelSpec, layout: Layout) -> float:
+    states = _HIDDEN_STATES * model.hidden_size
+    dense = sum(
+        matrix.out_features if matrix.split is Split.COLUMN else matrix.in_features
+        for matrix in layer.matrices
+        if matrix.part in ("MLP", "shared experts") and matrix.split is not Split.WHOLE
+    )
+    inside = dense / layout.tp
+    if layer.experts is not None:
+        width = 3 * layer.experts.intermediate_size / layout.expert_tp + model.hidden_size
+        inside = max(inside, layer.experts.top_k * width)
+    return states + inside
