@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from labkit.plan.model import ModelSpec
 from labkit.plan.serving_rows import ServingRow
 from labkit.plan.steptime import StepTime, System, decode_step, prefill_step
+
+if TYPE_CHECKING:
+    from labkit.plan.engine_options import EngineOptions
 
 _SHARED_TERMS = ("compute", "activations", "all-reduce transfer", "all-to-all", "pipeline sends")
 """What a prefill adds to a step that runs anyway; latencies and overheads are paid once."""
@@ -49,12 +53,18 @@ class LoopTime:
 
 
 def closed_loop(
-    model: ModelSpec, system: System, load: ServingRow, capacity: int | None = None
+    model: ModelSpec,
+    system: System,
+    load: ServingRow,
+    capacity: int | None = None,
+    options: EngineOptions | None = None,
 ) -> LoopTime:
     """What the clients of `load` see; the times it carries are not looked at.
 
     Args:
-        capacity: sequences of mean length that the KV cache holds; None for no limit.
+        capacity: sequences of mean length that the KV caches of all copies of attention hold
+            together; None for no limit.
+        options: for the KV cache's dtype.
 
     Raises:
         ValueError: the KV cache holds no sequence.
@@ -66,14 +76,15 @@ def closed_loop(
         )
     running = load.concurrency if capacity is None else min(load.concurrency, capacity)
     prompt, output, layout = load.mean_prompt, load.mean_output, load.layout
-    decode = decode_step(model, system, layout, running, load.mean_context)
-    prefill = prefill_step(model, system, layout, prompt)
+    decode = decode_step(model, system, layout, running, load.mean_context, options)
+    prefill = prefill_step(model, system, layout, prompt, layout.dp, options=options)
     joined = joined_seconds(prefill, decode)
-    tpot = with_prefills(decode.seconds, joined * (running - 1) / output, output, prefill.seconds)
+    others = max(0.0, running / layout.dp - 1)
+    tpot = with_prefills(decode.seconds, joined * others / output, output, prefill.seconds)
     life = output * tpot + prefill.seconds
     waiting = (load.concurrency / running - 1) * life
     grown = (output / 2) / load.mean_context
-    first_wave = (running - 1) / 2 * prefill.seconds / load.requests_per_client
+    first_wave = others / 2 * prefill.seconds / load.requests_per_client
     return LoopTime(
         running=running,
         decode=decode,

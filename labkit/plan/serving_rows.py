@@ -20,7 +20,7 @@ class ServingRow:
         length_share: mean lengths as a fraction of the nominal ones, where a client draws them.
         requests_per_client: that each sends in turn; its first comes at the same time as all
             others' first.
-        pp: pipeline stages.
+        pp, dp, ep: pipeline stages, copies of attention and ranks of experts, as in `Layout`.
 
     Raises ValueError, by the field's name, for what cannot be.
     """
@@ -34,9 +34,11 @@ class ServingRow:
     length_share: float = 1.0
     requests_per_client: float = 10.0
     pp: int = 1
+    dp: int = 1
+    ep: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("tp", "prompt_tokens", "output_tokens", "concurrency", "pp"):
+        for name in ("tp", "prompt_tokens", "output_tokens", "concurrency", "pp", "dp", "ep"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number of at least 1")
@@ -53,7 +55,7 @@ class ServingRow:
 
     @property
     def layout(self) -> Layout:
-        return Layout(tp=self.tp, pp=self.pp)
+        return Layout(tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)
 
     @property
     def mean_prompt(self) -> int:
