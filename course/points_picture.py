@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from course.labels import Label, quantity
@@ -85,7 +86,7 @@ def spots(
     y: tuple[str, str],
     label: Label,
 ) -> Picture:
-    """Named points; those that nothing beats are filled, joined and named.
+    """Named points; those that nothing beats are filled, joined and named, the first of a name.
 
     x, y: (what the axis shows, its unit).
     """
@@ -95,7 +96,9 @@ def spots(
     def draw(axes: Axes) -> None:
         axes.plot([p.x for p in others], [p.y for p in others], "o", color=INK, mfc="none", ms=5)
         axes.plot([p.x for p in best], [p.y for p in best], "-o", color=SERIES[0], ms=6)
-        for point in best:
+        for before, point in pairwise([None, *best]):
+            if point is None or (before is not None and before.name == point.name):
+                continue
             axes.annotate(
                 point.name,
                 (point.x, point.y),

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from course.labels import Label, quantity
 from course.lessons.layout_step_tables import MEETINGS, some
+from course.picture import Picture, stacked_bars
 from course.table import Table
 from labkit.plan.layout import Layout
 from labkit.plan.model import ModelSpec
 from labkit.plan.pipeline_time import bubble_fraction, busy_fraction
+from labkit.plan.placement_order import Orders
+from labkit.plan.shard import pipeline_ranges
+from labkit.plan.stage_balance import balance_layers, end_bytes, layer_bytes, stage_costs
 from labkit.plan.step_work import expected_coverage
-from labkit.plan.steptime import System, decode_step
 
 
 def bubble_table(pipelines: Iterable[tuple[int, int]]) -> Table:
@@ -57,24 +60,71 @@ def units_table(units: Mapping[str, Layout], experts: int, extra: Mapping[str, i
     )
 
 
-def orders_table(
-    model: ModelSpec, orders: Mapping[str, System], layout: Layout, batch: int, context: int
-) -> Table:
-    """One layout placed on nodes in several orders: where its meetings run, what they cost."""
+def orders_table(found: Mapping[str, Orders]) -> Table:
+    """Tensor parallel inside the node and stages across nodes, against the other way round."""
     rows = []
-    for name, system in orders.items():
-        step = decode_step(model, system, layout, batch, context)
+    for name, orders in found.items():
+        for words, order in (("TP", orders.tp_inside), ("PP", orders.pp_inside)):
+            step = order.decode
+            rows.append(
+                (
+                    name,
+                    words,
+                    quantity(order.network_bytes, "B", short=True),
+                    quantity(some(step, MEETINGS), "s"),
+                    quantity(step.seconds, "s"),
+                )
+            )
+    return Table(
+        ("model and layout", "inside the node", "over the network", "all-reduces", "step"),
+        rows,
+        caption=f"The two orders ({Label.MODELLED})",
+    )
+
+
+def splits(model: ModelSpec, stages: int) -> dict[str, tuple[range, ...]]:
+    """Layers over stages by number, by the bytes a rank holds, by the bytes a step reads."""
+    first, last = end_bytes(model)
+    costs = layer_bytes(model)
+    return {
+        "by number": pipeline_ranges(model.num_layers, stages),
+        "by memory": balance_layers(costs, stages, first=first, last=last),
+        "by time": balance_layers(costs, stages, last=last),
+    }
+
+
+def balance_table(model: ModelSpec, stages: int) -> Table:
+    """What the stages hold, and read in a decode step, under three ways to deal out layers."""
+    first, last = end_bytes(model)
+    costs = layer_bytes(model)
+    rows = []
+    for name, ranges in splits(model, stages).items():
+        held = stage_costs(costs, ranges, first=first, last=last)
+        read = stage_costs(costs, ranges, last=last)
         rows.append(
             (
                 name,
-                quantity(some(step, MEETINGS), "s"),
-                quantity(step.terms["pipeline sends"], "s"),
-                quantity(step.terms["all-to-all"], "s"),
-                quantity(step.seconds, "s"),
+                ", ".join(str(len(layers)) for layers in ranges),
+                *(quantity(max(some), "B", short=True) for some in (held, read)),
+                f"{sum(read) / (stages * max(read)):.1%}",
             )
         )
     return Table(
-        ("order", "all-reduces", "stage to stage", "all-to-alls", "step"),
+        ("layers dealt", "layers of the stages", "most held", "most read", "stages busy"),
         rows,
-        caption=f"Batch {batch}, {context:,} tokens of context ({Label.MODELLED})",
+        caption=f"Weights of {stages} stages ({Label.MODELLED})",
     )
+
+
+def balance_picture(title: str, model: ModelSpec, stages: int) -> Picture:
+    """What each stage holds when layers are dealt by number, and by memory."""
+    first, last = end_bytes(model)
+    costs, found = layer_bytes(model), splits(model, stages)
+    bars, inside, ends = [], [], []
+    for name in ("by number", "by memory"):
+        for stage, layers in enumerate(found[name]):
+            bars.append(f"{name}, stage {stage}")
+            inside.append(sum(costs[layer] for layer in layers))
+            ends.append(first * (stage == 0) + last * (stage == stages - 1))
+    parts = {"layers": inside, "embedding or LM head": ends}
+    return stacked_bars(title, parts, bars, "B", Label.MODELLED)
