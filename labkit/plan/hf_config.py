@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from labkit.plan import dense_families, early_families
-from labkit.plan.config_fields import ConfigFields, UnsupportedModelError
-from labkit.plan.decoder_config import read_config_file
+from labkit.plan.config_fields import ConfigFields, UnsupportedModelError, is_whole
+from labkit.plan.decoder_config import read_config_file as _read_json
 from labkit.plan.model import ModelSpec
 from labkit.plan.quantization import quantize
 from labkit.plan.text_config import unwrap
@@ -22,17 +23,44 @@ Reader = Callable[[ConfigFields], ModelSpec]
 
 def _readers() -> Mapping[str, Reader]:
     found: dict[str, Reader] = {**dense_families.READERS, **early_families.READERS}
-    for module in ("moe_families", "latent_families", "hybrid_families"):
+    for module in (
+        "moe_families",
+        "shared_expert_families",
+        "latent_families",
+        "delta_net_families",
+        "gemma_families",
+        "hybrid_families",
+    ):
         try:
             families = __import__(f"labkit.plan.{module}", fromlist=["READERS"])
         except ImportError:
             continue
-        found.update(families.READERS)
+        found.update(getattr(families, "READERS", {}))
     return MappingProxyType(found)
 
 
 READERS = _readers()
 """How to read each `model_type`."""
+
+_QUANTIZATION_FILE = "hf_quant_config.json"
+_SIZE_WORDS = ("size", "dim", "head", "layer", "expert", "rank", "embd", "inner", "window")
+_LARGEST_SIZE = 2**32
+
+
+def read_config_file(path: str | Path) -> Mapping[str, Any]:
+    """The mapping in a `config.json`, given by its own path or its directory's.
+
+    A directory may also hold NVIDIA Model Optimizer's `hf_quant_config.json`; it counts as the
+    config's quantisation where that names none.
+
+    Raises FileNotFoundError, or ValueError for a file that holds no JSON object.
+    """
+    config = _read_json(path)
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    beside = folder / _QUANTIZATION_FILE
+    if not beside.is_file() or config.get("quantization_config"):
+        return config
+    return {**config, "quantization_config": _read_json(beside)}
 
 
 def read_model(config: Mapping[str, Any]) -> ModelSpec:
@@ -42,12 +70,21 @@ def read_model(config: Mapping[str, Any]) -> ModelSpec:
         UnsupportedModelError: names the field and the value that cannot be sized.
     """
     fields, notes = unwrap(config)
+    _refuse_absurd_sizes(fields)
     model_type = fields.values.get("model_type")
     reader = READERS.get(model_type) if isinstance(model_type, str) else None
     if reader is None:
         raise _unknown_model_type(fields)
     spec = quantize(reader(fields), fields)
     return replace(spec, notes=(*notes, *spec.notes))
+
+
+def _refuse_absurd_sizes(fields: ConfigFields) -> None:
+    """No size of a model is beyond 2**32; such a number would only overflow further on."""
+    for name, value in fields.values.items():
+        is_size = isinstance(name, str) and any(word in name for word in _SIZE_WORDS)
+        if is_size and is_whole(value) and value > _LARGEST_SIZE:
+            raise fields.refuse(name, f"sizes are at most {_LARGEST_SIZE}")
 
 
 def _unknown_model_type(fields: ConfigFields) -> UnsupportedModelError:
