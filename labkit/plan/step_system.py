@@ -14,19 +14,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from labkit.plan.cost_model import CostModel, Terms
+from labkit.plan.link_presets import LINKS
 
 if TYPE_CHECKING:
     from labkit.plan.collective_presets import CollectivePreset
     from labkit.plan.hardware import DeviceSpec, LinkSpec
     from labkit.plan.topology import Topology
 
-PRESET_LINKS: Mapping[str, float] = MappingProxyType(
-    {"h100_sxm": 450e9, "a100_sxm": 300e9, "l40s": 32e9}
+PRESET_LINKS: Mapping[str, str] = MappingProxyType(
+    {"h100_sxm": "nvlink4", "a100_sxm": "nvlink3", "l40s": "pcie4"}
 )
-"""Bytes per second, one direction, of the links that collective presets were recorded over: the
-data sheets of NVLink 4, NVLink 3 and PCIe 4.0 x16."""
-
-
+"""The link that the collectives of a system were recorded over, by its name in `LINKS`."""
 _OVERHEADS = ("layer_overhead", "step_overhead", "sequence_overhead", "request_overhead")
 
 
@@ -135,6 +133,10 @@ class System:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    _links: dict[tuple[int, int], LinkSpec] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
     def __post_init__(self) -> None:
         if self.collectives is not None and self.collectives.op != "all_reduce":
             name, op = self.collectives.name, self.collectives.op
@@ -144,6 +146,7 @@ class System:
         """The same system with another efficiency; costs of collectives are kept."""
         other = replace(self, efficiency=efficiency)
         object.__setattr__(other, "_kept", self._kept)
+        object.__setattr__(other, "_links", self._links)
         return other
 
     def all_reduce(self, tp: int, pp: int = 1) -> CostModel:
@@ -166,11 +169,12 @@ class System:
         """`collectives` as wide as the node's link: by its data sheet's share of the recorded
         one's."""
         preset = self.collectives
-        recorded = PRESET_LINKS.get(preset.system) if preset else None
-        if preset is None or recorded in (None, self.topology.inside.bandwidth):
+        if preset is None or preset.system not in PRESET_LINKS:
             return preset
-        assert recorded is not None
+        recorded = LINKS[PRESET_LINKS[preset.system]].bandwidth
         factor = self.topology.inside.bandwidth / recorded
+        if factor == 1:
+            return preset
         return replace(
             preset,
             model=LinkScaled(preset.model, factor),
@@ -187,7 +191,10 @@ class System:
 
     def stage_link(self, stage_size: int, pp: int) -> LinkSpec:
         """The slowest link that hidden states cross from one pipeline stage to the next."""
-        step = stage_size if self.tp_inside else 1
-        firsts = range(0, step * (pp - 1), step)
-        links = {self.topology.link(first, first + step) for first in firsts}
-        return min(links, key=lambda link: link.bandwidth)
+        key = (stage_size, pp)
+        if key not in self._links:
+            step = stage_size if self.tp_inside else 1
+            firsts = range(0, step * (pp - 1), step)
+            links = {self.topology.link(first, first + step) for first in firsts}
+            self._links[key] = min(links, key=lambda link: link.bandwidth)
+        return self._links[key]

@@ -145,10 +145,7 @@ def _textbook(
 
 
 def _kv_element_bytes(model: ModelSpec, options: EngineOptions | None) -> float:
-    chosen = "auto" if options is None else options.kv_cache_dtype
-    if chosen == "auto":
-        return element_bytes(model)
-    return 1.0 if chosen.startswith("fp8") or chosen == "int8" else 2.0
+    return element_bytes(model) if options is None else options.cache_element_bytes(model)
 
 
 def _require_sizes(**sizes: int) -> None:
