@@ -1,0 +1,301 @@
+"""What speaks for and against a layout, each sentence with the figures it follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.plan.candidates import Candidate
+from labkit.plan.layout import Layout
+from labkit.plan.model import CacheKind, ModelSpec
+from labkit.plan.objectives import Objective, milliseconds
+from labkit.plan.placement_order import compare_orders, crosses_nodes
+from labkit.plan.quantity_text import bytes_text, percent, times
+from labkit.plan.serving_point import BatchLimit
+from labkit.plan.shard import PartitionError, counted, partition_heads, pipeline_ranges
+from labkit.plan.step_work import expected_coverage
+from labkit.plan.steptime import StepTime
+
+WORTH_SAYING = 0.1
+"""The share of a step from which a term is named."""
+_ALL_REDUCE = ("all-reduce latency", "all-reduce transfer", "logits gather")
+_OVERHEAD = ("layer overhead", "step overhead", "sequence overhead")
+
+
+def reasons_for(candidate: Candidate) -> tuple[str, ...]:
+    """What speaks for it."""
+    return tuple(sentence for part in _FOR for sentence in part(candidate))
+
+
+def reasons_against(candidate: Candidate) -> tuple[str, ...]:
+    """What speaks against it."""
+    return tuple(sentence for part in _AGAINST for sentence in part(candidate))
+
+
+def share(step: StepTime, *terms: str) -> float:
+    """The part of a step that some terms take."""
+    return sum(step.terms[term] for term in terms) / step.seconds
+
+
+def kv_head_copies(model: ModelSpec, tp: int) -> int:
+    """How often TP holds each KV head, in the layer where that is the most; 1 is no copy."""
+    found = [1]
+    for layer, _ in model.layer_kinds:
+        if layer.cache.kind in (CacheKind.FULL, CacheKind.WINDOW) and layer.cache.heads:
+            try:
+                heads = partition_heads(layer.num_heads, layer.cache.heads, tp)
+            except PartitionError:
+                continue
+            found.append(heads.num_kv_head_replicas)
+    return max(found)
+
+
+def _alone(candidate: Candidate) -> Iterator[str]:
+    if candidate.layout.replica_size == 1:
+        yield "A replica is one GPU: no GPU waits for another within a step."
+
+
+def _tensor_parallel(candidate: Candidate) -> Iterator[str]:
+    layout, question = candidate.layout, candidate.question
+    if layout.tp == 1:
+        return
+    step, whole = candidate.decode, question.model.weight_bytes
+    yield (
+        f"TP {layout.tp} cuts the {bytes_text(whole)} of weights: reading them takes "
+        f"{milliseconds(step.terms['weights'])} of a step of {milliseconds(step.seconds)}."
+    )
+    links = question.links
+    if not crosses_nodes(question, layout) and question.gpus > links.gpus_per_node:
+        yield f"TP {layout.tp} stays inside a node, on {links.inside.title}."
+
+
+def _replicas(candidate: Candidate) -> Iterator[str]:
+    if candidate.layout.replicas > 1:
+        yield f"{candidate.layout.replicas} replicas send nothing to one another."
+
+
+def _stages(candidate: Candidate) -> Iterator[str]:
+    orders = compare_orders(candidate.question, candidate.layout, candidate.batch)
+    if orders is not None:
+        yield orders.sentence
+
+
+def _experts(candidate: Candidate) -> Iterator[str]:
+    layout, model = candidate.layout, candidate.question.model
+    if layout.ep == 1:
+        return
+    most = max(layer.experts.num_experts for layer, _ in model.layer_kinds if layer.experts)
+    yield f"EP {layout.ep}: a GPU keeps {-(-most // layout.ep)} of {most} experts of a layer."
+
+
+def _latent_once(candidate: Candidate) -> Iterator[str]:
+    layout = candidate.layout
+    if candidate.question.model.is_latent and layout.tp == 1 and layout.dp > 1:
+        yield (
+            f"Each of the {layout.dp} copies of attention caches sequences of its own: no latent "
+            "is held twice."
+        )
+
+
+def _keeps_limits(candidate: Candidate) -> Iterator[str]:
+    if candidate.limited_by is BatchLimit.KV_CACHE:
+        yield f"It keeps {candidate.question.slo} with every batch that its KV cache has room for."
+
+
+def _undisturbed(candidate: Candidate) -> Iterator[str]:
+    if candidate.pools is not None:
+        yield (
+            "Prefill has GPUs of its own: no prompt lengthens a decode step, which takes "
+            f"{milliseconds(candidate.tpot)}."
+        )
+
+
+def _all_reduces(candidate: Candidate) -> Iterator[str]:
+    step, layout = candidate.decode, candidate.layout
+    taken = share(step, *_ALL_REDUCE)
+    if taken >= WORTH_SAYING:
+        latency = step.terms["all-reduce latency"]
+        yield (
+            f"All-reduces take {percent(taken)} of the step; {milliseconds(latency)} of it is "
+            "latency, which no bandwidth shortens."
+        )
+    if crosses_nodes(candidate.question, layout):
+        moved = _all_reduced_bytes(candidate)
+        link = candidate.question.links.between.title
+        yield f"TP {layout.tp} crosses nodes: {bytes_text(moved)} a step over {link}."
+
+
+def _all_reduced_bytes(candidate: Candidate) -> float:
+    from labkit.plan.placement_order import all_reduced_bytes
+
+    return all_reduced_bytes(candidate.question, candidate.layout, candidate.batch)
+
+
+def _copies(candidate: Candidate) -> Iterator[str]:
+    layout, model = candidate.layout, candidate.question.model
+    copies = kv_head_copies(model, layout.tp)
+    if copies > 1:
+        yield (
+            f"KV heads are held {times(copies)}: {counted(model.num_kv_heads, 'KV head')} on TP "
+            f"{layout.tp}, so part of the cache is copies."
+        )
+    if model.is_latent and layout.tp > 1:
+        yield (f"The latent cache is held {times(layout.tp)}: TP {layout.tp} does not cut it.")
+    if layout.replicas > 1:
+        each = candidate.memory.replica_kv_tokens
+        yield (
+            f"{_number(layout.replicas)} smaller KV pools of {each:,} tokens: a router has to keep "
+            f"them evenly full, and the weights are held {times(layout.replicas)}."
+        )
+
+
+def _pipeline(candidate: Candidate) -> Iterator[str]:
+    layout, step = candidate.layout, candidate.decode
+    if layout.pp == 1:
+        return
+    yield (
+        "The pipeline does not lower one request's latency: each token passes all "
+        f"{layout.pp} stages."
+    )
+    idle = share(step, "pipeline bubble")
+    if idle >= WORTH_SAYING:
+        yield f"Stages idle {percent(idle)} of the time: {step.microbatches} in flight."
+    stages = pipeline_ranges(candidate.question.model.num_layers, layout.pp)
+    if stages.efficiency < 1:
+        yield (
+            f"{candidate.question.model.num_layers} layers on {layout.pp} stages: the fullest has "
+            f"{max(map(len, stages))}, so stages are busy {percent(stages.efficiency)} at best."
+        )
+
+
+def _exchanges(candidate: Candidate) -> Iterator[str]:
+    layout, step, question = candidate.layout, candidate.decode, candidate.question
+    taken = share(step, "all-to-all")
+    if taken >= WORTH_SAYING:
+        yield f"All-to-alls take {percent(taken)} of the step."
+    if layout.ep > 1:
+        efficiency = question.efficiency
+        yield (
+            f"The busiest of {layout.ep} EP ranks sets the step; a balancedness of "
+            f"{efficiency.balancedness:g} is {efficiency.label}."
+        )
+    experts = [layer.experts for layer, _ in question.model.layer_kinds if layer.experts]
+    if experts:
+        first = experts[0]
+        covered = expected_coverage(first.num_experts, first.top_k, candidate.batch)
+        if covered > 0.5:
+            yield (
+                f"A batch of {candidate.batch} touches {percent(covered)} of the experts: a step "
+                "reads them like a dense model."
+            )
+
+
+def _batch(candidate: Candidate) -> Iterator[str]:
+    length = candidate.question.length
+    if candidate.limited_by is BatchLimit.SLO:
+        room = candidate.layout.dp * int(candidate.memory.max_concurrency(length))
+        yield (f"The SLO stops the batch at {candidate.batch}; the KV cache has room for {room}.")
+    elif candidate.limited_by is BatchLimit.KV_CACHE:
+        yield (
+            f"The KV cache stops the batch at {candidate.batch} requests of {length} tokens, where "
+            f"TPOT is {milliseconds(candidate.tpot)}."
+        )
+
+
+def _prefills(candidate: Candidate) -> Iterator[str]:
+    taken = candidate.point.prefill_share / candidate.tpot
+    if taken >= WORTH_SAYING:
+        yield f"Prefills of other requests take {percent(taken)} of the time per token."
+
+
+def _overheads(candidate: Candidate) -> Iterator[str]:
+    taken = share(candidate.decode, *_OVERHEAD)
+    if taken >= WORTH_SAYING:
+        yield f"Overheads that more GPUs do not shorten take {percent(taken)} of the step."
+
+
+def _idle(candidate: Candidate) -> Iterator[str]:
+    if candidate.idle_gpus:
+        yield f"{counted(candidate.idle_gpus, 'GPU')} of {candidate.question.gpus} would idle."
+
+
+def _pools(candidate: Candidate) -> Iterator[str]:
+    pools = candidate.pools
+    if pools is None:
+        return
+    rates = {
+        "prefill": pools.num_prefill * pools.prefill.rate,
+        "decode": pools.num_decode * pools.decode.rate,
+    }
+    for name, rate in rates.items():
+        idle = 1 - pools.goodput / rate
+        if idle >= WORTH_SAYING:
+            yield f"The {name} pool could do more: {percent(idle)} of it is not used."
+    yield (
+        "Each request's KV cache crosses to the decode pool: "
+        f"{milliseconds(pools.prefill.transfer)} of its TTFT."
+    )
+
+
+def _number(count: int) -> str:
+    return {2: "Two", 3: "Three", 4: "Four"}.get(count, str(count))
+
+
+_FOR = (
+    _alone,
+    _tensor_parallel,
+    _replicas,
+    _stages,
+    _experts,
+    _latent_once,
+    _keeps_limits,
+    _undisturbed,
+)
+_AGAINST = (
+    _all_reduces,
+    _copies,
+    _pipeline,
+    _exchanges,
+    _batch,
+    _prefills,
+    _overheads,
+    _idle,
+    _pools,
+)
+
+
+def why_lost(best: Candidate, other: Candidate) -> str:
+    """Why one layout is ranked behind another, by what they are ranked by and the step's terms."""
+    if (best.layout, best.pools) == (other.layout, other.pools):
+        return f"{other.title} is the best."
+    terms = {
+        term: other.decode.terms[term] - seconds for term, seconds in best.decode.terms.items()
+    }
+    largest = sorted(terms, key=lambda term: -abs(terms[term]))[:2]
+    moved = ", ".join(
+        f"{term} {'+' if terms[term] >= 0 else '-'}{milliseconds(abs(terms[term]))}"
+        for term in largest
+        if terms[term]
+    )
+    return (
+        f"{other.title} has {_behind(best, other)} {best.title}. Its step takes "
+        f"{milliseconds(other.decode.seconds)} with {_sequences(other)} against "
+        f"{milliseconds(best.decode.seconds)} with {_sequences(best)}"
+        + (f": {moved}." if moved else ".")
+    )
+
+
+def _behind(best: Candidate, other: Candidate) -> str:
+    objective = best.question.objective
+    if objective is Objective.LATENCY:
+        return f"{percent(other.request_seconds / best.request_seconds - 1)} longer requests than"
+    if objective is Objective.KV_CAPACITY:
+        return f"{percent(1 - other.kv_tokens / best.kv_tokens)} fewer KV tokens than"
+    ratio = other.tokens_per_second / best.tokens_per_second
+    return f"{percent(1 - ratio)} fewer tokens per second for each GPU than"
+
+
+def _sequences(candidate: Candidate) -> str:
+    layout: Layout = candidate.layout
+    if layout.replicas == 1:
+        return counted(candidate.batch, "sequence")
+    return f"{layout.replicas} x {counted(candidate.batch, 'sequence')}"
