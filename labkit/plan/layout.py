@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from labkit.plan.cutting_rules import MOST_TP, CuttingRules, Reason, cutting_rules
 from labkit.plan.decoder import DecoderSpec
-from labkit.plan.shard import (
-    PartitionError,
-    counted,
-    partition_columns,
-    partition_heads,
-    pipeline_ranges,
-)
+from labkit.plan.model import ModelSpec
+from labkit.plan.shard import PartitionError
 
 
 class LayoutError(PartitionError):
@@ -76,7 +71,7 @@ class Layout:
 
 
 def validate(
-    spec: DecoderSpec,
+    spec: DecoderSpec | ModelSpec,
     layout: Layout | None = None,
     *,
     tp: int | None = None,
@@ -84,61 +79,54 @@ def validate(
 ) -> Layout:
     """Return the layout, or refuse it with every reason. Give a `layout` or only a `tp`.
 
+    `labkit.plan.legality.check` answers the same with what would fix each reason.
+
     Raises:
         LayoutError: the model cannot be cut that way; every broken rule is named.
     """
     if layout is not None and tp is not None:
         raise TypeError("give validate() a layout or a tp, not both")
+    rules = cutting_rules(spec)
     if layout is None and tp is not None and tp < 1:
-        raise _refusal(spec, [f"TP must be at least 1, not {tp}"], allow_uneven_heads)
+        raise _refusal(rules, [f"TP must be at least 1, not {tp}"], Layout(), allow_uneven_heads)
     layout = layout or Layout(tp=1 if tp is None else tp)
-    tp_reasons = _tensor_parallel_reasons(spec, layout.tp, allow_uneven_heads)
-    other_reasons = [*_reasons(lambda: pipeline_ranges(spec.num_layers, layout.pp))]
-    if layout.ep > 1:
-        other_reasons.append(f"EP {layout.ep} needs experts and {spec.model_type} has none")
+    broken = broken_rules(rules, layout, allow_uneven_heads)
+    tp_reasons, other_reasons = ([reason.text for reason in some] for some in broken)
     if tp_reasons:
-        raise _refusal(spec, tp_reasons + other_reasons, allow_uneven_heads)
+        raise _refusal(rules, tp_reasons + other_reasons, layout, allow_uneven_heads)
     if other_reasons:
         raise LayoutError(other_reasons)
     return layout
 
 
+def broken_rules(
+    rules: CuttingRules, layout: Layout, allow_uneven_heads: bool = False, redundant: int = 0
+) -> tuple[list[Reason], list[Reason]]:
+    """What a layout breaks: rules that another TP would mend, and all others."""
+    mended = rules.tensor_parallel(layout.tp, allow_uneven_heads, layout.dp, layout.ep)
+    others = [*rules.stages(layout.pp), *rules.experts(layout.ep, redundant)]
+    if layout.dp > 1 and not rules.features.experts:
+        others.append(
+            Reason(
+                f"DP {layout.dp} copies attention around shared experts "
+                f"and {rules.features.model_type} has none",
+                f"use {layout.dp} times as many replicas",
+                "attention copies",
+            )
+        )
+    return list(mended), others
+
+
 def legal_tensor_parallel_sizes(
-    spec: DecoderSpec, limit: int = 64, allow_uneven_heads: bool = False
+    spec: DecoderSpec | ModelSpec, limit: int = MOST_TP, allow_uneven_heads: bool = False
 ) -> tuple[int, ...]:
     """The TP degrees up to `limit` that `validate` accepts, rising. The vocabulary is padded."""
-    return tuple(
-        tp
-        for tp in range(1, limit + 1)
-        if not _tensor_parallel_reasons(spec, tp, allow_uneven_heads)
-    )
+    return cutting_rules(spec).legal_tp(limit, allow_uneven_heads)
 
 
-def _tensor_parallel_reasons(spec: DecoderSpec, tp: int, allow_uneven_heads: bool) -> list[str]:
-    return [
-        *_reasons(
-            lambda: partition_heads(
-                spec.num_heads, spec.num_kv_heads, tp, allow_uneven_heads=allow_uneven_heads
-            )
-        ),
-        *_reasons(lambda: partition_columns(spec.intermediate_size, tp, "MLP")),
-    ]
-
-
-def _reasons(partition: Callable[[], object]) -> tuple[str, ...]:
-    try:
-        partition()
-    except PartitionError as error:
-        return error.reasons
-    return ()
-
-
-def _refusal(spec: DecoderSpec, reasons: list[str], allow_uneven_heads: bool) -> LayoutError:
-    facts = [
-        counted(spec.num_heads, "attention head"),
-        counted(spec.num_kv_heads, "KV head"),
-        f"MLP {spec.intermediate_size}",
-    ]
-    unsaid = [fact for fact in facts if not any(fact in reason for reason in reasons)]
-    legal = legal_tensor_parallel_sizes(spec, allow_uneven_heads=allow_uneven_heads)
+def _refusal(
+    rules: CuttingRules, reasons: list[str], layout: Layout, allow_uneven_heads: bool
+) -> LayoutError:
+    unsaid = [fact for fact in rules.facts if not any(fact in reason for reason in reasons)]
+    legal = rules.legal_tp(MOST_TP, allow_uneven_heads, layout.dp, layout.ep)
     return LayoutError(reasons, legal, ", ".join(unsaid))

@@ -100,6 +100,12 @@ def pad_to_whole_groups(size: int, parts: int, group: int) -> int:
     return pad_up(size, parts * group)
 
 
+def deals_whole_groups(size: int, parts: int, group: int) -> bool:
+    """Whether every part gets one when groups are dealt out whole, the last part padded."""
+    groups = -(-size // group)
+    return (parts - 1) * -(-groups // parts) < groups
+
+
 def partition_experts(num_experts: int, ep: int, redundant: int = 0) -> int:
     """Experts of each of `ep` ranks; `redundant` copies are dealt out with the experts.
 
