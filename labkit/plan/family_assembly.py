@@ -25,6 +25,7 @@ def assemble(
     *,
     hidden_size: int | None = None,
     tied: bool = False,
+    tied_field: str = "tie_word_embeddings",
     final_norm: Sequence[Matrix] | None = None,
     embedding: Iterable[Matrix] = (),
     head_bias: bool = False,
@@ -40,7 +41,7 @@ def assemble(
     """
     hidden = hidden_size or fields.positive_int("hidden_size")
     vocab = fields.positive_int("vocab_size")
-    is_tied = fields.flag("tie_word_embeddings", tied)
+    is_tied = fields.flag(tied_field, tied)
     dtype = read_dtype(fields)
 
     def stored(matrices: Iterable[Matrix]) -> tuple[Matrix, ...]:

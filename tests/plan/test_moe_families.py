@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from labkit.plan.config_fields import UnsupportedModelError
-from labkit.plan.model import CacheKind, ModelSpec
-from labkit.plan.weights import Split
+from labkit.plan.model import ModelSpec
 from tests.plan.transformers_oracle import oracle_parameters
 
 SMALL: dict[str, Any] = {

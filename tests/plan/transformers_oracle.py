@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-COUNTED_BUFFERS = ("e_score_correction_bias", "layer_scalar")
+COUNTED_BUFFERS = ("e_score_correction_bias", "expert_bias", "layer_scalar")
 """What transformers holds as buffers and checkpoints hold as weights."""
 
 
