@@ -50,7 +50,8 @@ def window_pattern(
 
     def rule(fields: ConfigFields, num_layers: int) -> Windows:
         types = _layer_types(fields, num_layers)
-        if not types and null_is_full and not fields.has("sliding_window"):
+        is_null = "sliding_window" in fields.values and not fields.has("sliding_window")
+        if not types and null_is_full and is_null:
             return (None,) * num_layers
         if not types:
             period = _period(fields, every_fields, default_every, full_first)
