@@ -219,7 +219,7 @@ def plan_memory(
     for share in stage_shares(model, layout, options.num_redundant_experts):
         runtime = options.runtime_bytes
         if runtime is None:
-            runtime = memory_overhead.runtime_bytes(share.total_weight_bytes, layout)
+            runtime = memory_overhead.runtime_bytes(model, share.total_weight_bytes, layout)
         stages.append(
             StageMemory(
                 share=share,

@@ -8,9 +8,10 @@ experts those of the `top_k` experts of each token; or else the logits of `max_n
 are more. Case D2 has two such steps of Llama-3.1-8B in its log, 20,000 and 29,000 tokens, which
 this formula gives within 1 %.
 
-Runtime: the CUDA context and the communication buffers of the engine, and what the allocator
-cannot give back after loading, which grows with the weights. Assumed; the cases D2, D5 and D10
-span 0.35 GiB for an 8B model to 7 GiB a rank for a 235B one.
+Runtime: the CUDA context, the communication buffers once ranks talk, and for quantised weights
+what repacking them after loading leaves taken. Assumed but for the context: the logs of the cases
+leave 0.35 GiB besides activations for an 8B model in bfloat16, 2.6 GiB for a 70B in INT8 on one
+GPU, and 7 GiB a rank for a 235B in FP8 on four.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ CONTEXT_BYTES = 0.35 * 2**30
 """Of one process on a GPU: "non-torch" memory in the log of case D2 (captured)."""
 COMMUNICATION_BYTES = 1.0 * 2**30
 """More, once ranks talk: NCCL's buffers and those of custom all-reduces (assumed)."""
-LOADING_SHARE = 0.038
-"""Of the weights: what stays taken besides them (assumed, so that case D10 comes out)."""
+REPACKING_SHARE = 0.035
+"""Of quantised weights: what stays taken besides them (assumed, so that case D10 comes out)."""
 _HIDDEN_STATES = 3
 
 
@@ -36,10 +37,11 @@ def activation_bytes(model: ModelSpec, layout: Layout, tokens: int, sequences: i
     return max(tokens * widest * element, logits)
 
 
-def runtime_bytes(weight_bytes: float, layout: Layout) -> float:
-    """Context, communication and what loading leaves behind, on a rank with these weights."""
+def runtime_bytes(model: ModelSpec, weight_bytes: float, layout: Layout) -> float:
+    """Context, communication and what repacking leaves behind, on a rank with these weights."""
     talks = COMMUNICATION_BYTES if layout.replica_size > 1 else 0.0
-    return CONTEXT_BYTES + talks + LOADING_SHARE * weight_bytes
+    repacked = REPACKING_SHARE * weight_bytes if model.quantization else 0.0
+    return CONTEXT_BYTES + talks + repacked
 
 
 def _elements_per_token(layer: LayerSpec, model: ModelSpec, layout: Layout) -> float:
