@@ -21,8 +21,8 @@ from labkit.plan.moe_shapes import (
     router,
     shared_expert_matrices,
 )
+from labkit.plan.qwen_moe_families import dense_layers, qwen_experts
 from labkit.plan.recurrent_shapes import by_heads, from_heads, state
-from labkit.plan.shared_expert_families import dense_layers, qwen_experts
 from labkit.plan.size_fields import all_sizes_read
 from labkit.plan.weights import Matrix
 

@@ -103,6 +103,7 @@ def read_deepseek(fields: ConfigFields) -> ModelSpec:
         used, used_experts = (dense_mlp, None) if is_dense else (block, experts)
         return latent_layer(fields, used, used_experts, attention, elements)
 
+    read_layer_types(fields, ("full_attention", *SPARSE_ATTENTION), lambda _: "")
     dense = _dense_layers(fields)
     predicted = whole_number(fields, "num_nextn_predict_layers", 0)
     notes: tuple[str, ...] = ()
@@ -123,6 +124,7 @@ def read_deepseek(fields: ConfigFields) -> ModelSpec:
 
 
 SPARSE_TYPES = ("deepseek_v32", "glm_moe_dsa")
+SPARSE_ATTENTION = ("indexed_attention", "deepseek_sparse_attention")
 
 
 def _dense_mlp(fields: ConfigFields) -> tuple[Matrix, ...]:

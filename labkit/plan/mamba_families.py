@@ -19,48 +19,14 @@ from labkit.plan.family_assembly import (
     layer_numbers,
     whole_number,
 )
-from labkit.plan.layer_shapes import gated_mlp_matrices, norm
-from labkit.plan.model import Experts, LayerCache, LayerSpec, ModelSpec
+from labkit.plan.layer_shapes import gated_mlp_matrices
+from labkit.plan.mamba_mixers import mamba1_mixer, mamba2_mixer, mamba_layer
+from labkit.plan.model import LayerSpec, ModelSpec
 from labkit.plan.moe_shapes import expert_matrices, read_experts, router, shared_expert_matrices
-from labkit.plan.recurrent_shapes import mamba1_matrices, mamba2_matrices, mamba2_state, state
 from labkit.plan.size_fields import all_sizes_read
-from labkit.plan.weights import Matrix
-
-Mixer = tuple[tuple[Matrix, ...], LayerCache]
 
 _MAMBA_KINDS = ("mamba", "linear_attention")
 _ATTENTION_KINDS = ("attention", FULL_ATTENTION)
-
-
-def mamba_layer(
-    hidden: int, mixer: Mixer, block: tuple[Matrix, ...], experts: Experts | None = None
-) -> LayerSpec:
-    """Norm, state-space mixer, and with a block another norm and the block."""
-    matrices, cache = mixer
-    second = (norm("pre_ff_layernorm", hidden), *block) if block else ()
-    return LayerSpec((norm("input_layernorm", hidden), *matrices, *second), cache, experts=experts)
-
-
-def mamba1_mixer(fields: ConfigFields, names: Mapping[str, str], *, norms: bool) -> Mixer:
-    """Mamba, with what the config calls its parts; a rank of "auto" is the hidden size by 16."""
-    hidden = fields.positive_int("hidden_size")
-    inner = fields.positive_int(names["expand"], 2) * hidden
-    state_size = fields.positive_int(names["state"], 16)
-    kernel = fields.positive_int(names["kernel"], 4)
-    is_auto = fields.values.get(names["rank"], "auto") == "auto"
-    rank = -(-hidden // 16) if is_auto else fields.positive_int(names["rank"])
-    matrices = mamba1_matrices(
-        hidden,
-        inner,
-        state_size,
-        rank,
-        kernel,
-        names["prefix"],
-        bias=fields.flag(names["bias"]),
-        conv_bias=fields.flag(names["conv_bias"], True),
-        norms=norms,
-    )
-    return matrices, state(fields, inner * (kernel - 1), inner * state_size, inner)
 
 
 def read_jamba(fields: ConfigFields) -> ModelSpec:
@@ -114,42 +80,6 @@ def _once_in(
     if offset >= period:
         raise fields.refuse(offset_field, f"it must be below {period_field} {period}")
     return range(offset, layers, period)
-
-
-def mamba2_mixer(
-    fields: ConfigFields,
-    names: Mapping[str, str],
-    inner: int,
-    *,
-    gated_norm: bool = True,
-    bias: bool = False,
-    out_bias: bool | None = None,
-) -> Mixer:
-    """Mamba-2 of `inner` channels, with what the config calls its parts."""
-    heads, head_field = fields.positive_int(names["heads"]), names["head_dim"]
-    is_auto = fields.values.get(head_field, "auto") in ("auto", None)
-    head_dim = inner // heads if is_auto else fields.positive_int(head_field)
-    if heads * head_dim != inner:
-        raise fields.refuse(head_field, f"{heads} heads must have {inner} channels together")
-    groups = fields.positive_int(names["groups"], 1)
-    if heads % groups:
-        raise fields.refuse(names["groups"], f"{heads} heads must share them")
-    state_size = fields.positive_int(names["state"])
-    kernel = fields.positive_int(names["kernel"], 4)
-    matrices = mamba2_matrices(
-        fields.positive_int("hidden_size"),
-        heads,
-        head_dim,
-        groups,
-        state_size,
-        kernel,
-        names["prefix"],
-        bias=bias,
-        conv_bias=fields.flag(names["conv_bias"], True),
-        out_bias=out_bias,
-        gated_norm=gated_norm,
-    )
-    return matrices, mamba2_state(fields, heads, head_dim, groups, state_size, kernel)
 
 
 _HYBRID_NAMES = {

@@ -178,6 +178,18 @@ class ModelSpec:
         return sum(n * matrix.num_active_parameters for matrix, n in self.matrices)
 
     @cached_property
+    def num_active_parameters_without_embedding(self) -> int:
+        """Those that one token multiplies with: a table it only looks a row up in is left out.
+
+        Some published figures count so, others do not. A tied embedding is the LM head as well,
+        and stays.
+        """
+        looked_up = self.embedding[self.tie_word_embeddings :]
+        return self.num_active_parameters - sum(
+            matrix.num_parameters for matrix in looked_up if matrix.part == "embedding"
+        )
+
+    @cached_property
     def num_mtp_parameters(self) -> int:
         """Of multi-token prediction, on top of `num_parameters`."""
         inside = sum(layer.num_parameters for layer in self.mtp_layers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from labkit.plan import shared_expert_families
+from labkit.plan import qwen_moe_families, shared_expert_families
 from labkit.plan.attention_shapes import (
     FULL_ATTENTION,
     SLIDING_ATTENTION,
@@ -202,5 +202,6 @@ READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = {
             "dbrx": read_dbrx,
         }
     ),
+    **qwen_moe_families.READERS,
     **shared_expert_families.READERS,
 }

@@ -17,7 +17,7 @@ from labkit.plan.attention_shapes import (
 from labkit.plan.config_fields import ConfigFields
 from labkit.plan.family_assembly import assemble, first_of, layer_count, whole_number
 from labkit.plan.layer_shapes import norm, plain_mlp_matrices
-from labkit.plan.mamba_families import mamba2_mixer
+from labkit.plan.mamba_mixers import mamba2_mixer
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.moe_shapes import read_experts, router
 from labkit.plan.size_fields import all_sizes_read

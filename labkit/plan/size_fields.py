@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -26,8 +27,24 @@ SIZE_FIELDS = frozenset(
         *("use_double_wide_mlp", "vocab_size_per_layer_input", "add_cross_attention"),
         *("mamba_d_conv", "mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_n_heads"),
         *("mamba_num_heads", "conv_L_cache", "linear_attn_config", "linear_num_key_heads"),
+        *("latent_moe_use_norm", "attn_res_block_size", "sparse_attention_config", "hc_mult"),
+        *("compress_ratios", "hybrid_layer_pattern", "block_configs", "num_hash_layers"),
     )
 )
+
+_LIKE_A_SIZE = re.compile(
+    "(hidden_size|intermediate_size|hidden_dim|ffn_dim|head_dim|rank|heads|experts|output_gate)$"
+)
+"""What a field is called that a later member of a family may add."""
+
+_SAID_ELSEWHERE = frozenset(
+    (
+        *("head_dim", "qk_head_dim", "attention_head_dim", "linear_head_dim", "linear_num_heads"),
+        *("num_attention_heads", "num_key_value_heads", "intermediate_size", "time_step_rank"),
+        *("cross_attention_hidden_size", "kv_channels"),
+    )
+)
+"""Like a size, but some configs hold them where others say it, or have no use for it."""
 
 _SAME = (
     frozenset({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}),
@@ -68,7 +85,8 @@ def every_size_read(
     def read(fields: ConfigFields) -> ModelSpec:
         noted = _Noted(fields.values)
         spec = reader(ConfigFields(noted, fields.prefix))
-        for field in sorted(SIZE_FIELDS & fields.values.keys() - noted.read):
+        unread = fields.values.keys() - noted.read
+        for field in sorted(filter(_may_change_sizes, unread)):
             if not _says_nothing(fields.values, field, noted.read):
                 raise fields.refuse(field, f"it is not known what it means in {spec.model_type}")
         kinds = fields.values.get("layer_types")
@@ -84,6 +102,12 @@ def all_sizes_read(
 ) -> Mapping[str, Callable[[ConfigFields], ModelSpec]]:
     """`every_size_read` of each reader."""
     return {model_type: every_size_read(reader) for model_type, reader in readers.items()}
+
+
+def _may_change_sizes(field: str) -> bool:
+    if field in _SAID_ELSEWHERE:
+        return False
+    return field in SIZE_FIELDS or _LIKE_A_SIZE.search(field) is not None
 
 
 def _says_nothing(values: Mapping[str, Any], field: str, read: set[str]) -> bool:
