@@ -1,4 +1,4 @@
-"""Case D2: Llama-3.1-8B on an RTX 3090: 20k starts, 29k is refused, 35k starts (vllm issue 10517)."""
+"""Case D2: Llama-3.1-8B on an RTX 3090: 20k starts, 29k does not, 35k does (vllm issue 10517)."""
 
 import pytest
 
