@@ -168,6 +168,17 @@ class ModelSpec:
         return count_layers(self.layers)
 
     @cached_property
+    def _kind_numbers(self) -> tuple[int, ...]:
+        """Of each layer, which of `layer_kinds` it is; hashing a layer is dear, so once each."""
+        numbers = {layer: number for number, (layer, _) in enumerate(self.layer_kinds)}
+        return tuple(numbers[layer] for layer in self.layers)
+
+    def kinds_in(self, layers: range) -> tuple[tuple[LayerSpec, int], ...]:
+        """Each different layer of a range of them, with how many there are."""
+        counts = Counter(self._kind_numbers[layer] for layer in layers)
+        return tuple((self.layer_kinds[number][0], counts[number]) for number in sorted(counts))
+
+    @cached_property
     def num_parameters(self) -> int:
         """Weights, biases and norms; tied embeddings once, multi-token prediction not."""
         return sum(n * matrix.num_parameters for matrix, n in self.matrices)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from labkit.plan.hardware import require_positive
+from labkit.plan.quantity_text import duration
 
 
 class Objective(Enum):
@@ -76,25 +77,15 @@ class SLO:
         """A clause for each limit that is broken."""
         found = []
         if self.tpot is not None and tpot > self.tpot:
-            found.append(
-                f"TPOT {milliseconds(tpot)} is above the limit of {milliseconds(self.tpot)}"
-            )
+            found.append(f"TPOT {duration(tpot)} is above the limit of {duration(self.tpot)}")
         if self.ttft is not None and ttft is not None and ttft > self.ttft:
-            found.append(
-                f"TTFT {milliseconds(ttft)} is above the limit of {milliseconds(self.ttft)}"
-            )
+            found.append(f"TTFT {duration(ttft)} is above the limit of {duration(self.ttft)}")
         return tuple(found)
 
     def __str__(self) -> str:
         limits = (("TTFT", self.ttft), ("TPOT", self.tpot))
-        said = [f"{name} at most {milliseconds(s)}" for name, s in limits if s is not None]
+        said = [f"{name} at most {duration(s)}" for name, s in limits if s is not None]
         return " and ".join(said) or "no limit"
 
 
 NO_LIMIT = SLO()
-
-
-def milliseconds(seconds: float) -> str:
-    """`12.8 ms`, with three significant digits."""
-    value = 1e3 * seconds
-    return f"{value:,.0f} ms" if value >= 99.95 else f"{value:.3g} ms"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from labkit.plan.layout import Layout
-from labkit.plan.objectives import milliseconds
-from labkit.plan.quantity_text import bytes_text
+from labkit.plan.quantity_text import bytes_text, duration
 from labkit.plan.question import Question
 from labkit.plan.step_system import Fidelity
 from labkit.plan.step_work import element_bytes, stage_works
@@ -49,8 +48,8 @@ class Orders:
             f"With TP {self.layout.tp} inside the node and PP {self.layout.pp} across nodes, "
             f"{bytes_text(ours.network_bytes)} a step cross the network; swapped it would be "
             f"{bytes_text(swapped.network_bytes)}, and the step "
-            f"{milliseconds(swapped.decode.seconds)} instead of "
-            f"{milliseconds(ours.decode.seconds)}."
+            f"{duration(swapped.decode.seconds)} instead of "
+            f"{duration(ours.decode.seconds)}."
         )
 
 

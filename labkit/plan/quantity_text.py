@@ -1,4 +1,4 @@
-"""Bytes, shares and counts in sentences."""
+"""Bytes, durations, shares and counts in sentences."""
 
 from __future__ import annotations
 
@@ -23,3 +23,12 @@ def percent(share: float) -> str:
 def times(count: int) -> str:
     """`once`, `twice`, `4 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def duration(seconds: float) -> str:
+    """`12.8 ms`, `450 us`, `1.5 s`, with three significant digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= 0.9995 * size:
+            value = seconds / size
+            return f"{value:,.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} us"

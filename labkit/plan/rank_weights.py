@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from labkit.plan.layout import Layout
@@ -107,23 +107,29 @@ def head_share(heads: int, tp: int) -> float:
 
 def _stage_shares(model: ModelSpec, layout: Layout, redundant: int) -> tuple[StageShare, ...]:
     stages = pipeline_ranges(model.num_layers, layout.pp)
+    kept: dict[object, StageShare] = {}
     found = []
     for index, stage in enumerate(stages):
-        layers = Counter(model.layers[number] for number in stage)
+        layers, last = model.kinds_in(stage), index == len(stages) - 1
+        key = (index == 0, last, *((id(layer), count) for layer, count in layers))
+        if key in kept:
+            found.append(replace(kept[key], stage=index, layers=stage))
+            continue
         bytes_by_part: defaultdict[str, float] = defaultdict(float)
         for matrix in model.embedding if index == 0 else ():
             bytes_by_part[matrix.part] += rank_bytes(matrix, layout)
-        for layer, count in layers.items():
+        for layer, count in layers:
             for matrix in layer.matrices:
                 bytes_by_part[matrix.part] += count * rank_bytes(matrix, layout, redundant)
-        for matrix in _last(model, layout.pp) if index == len(stages) - 1 else ():
+        for matrix in _last(model, layout.pp) if last else ():
             bytes_by_part[matrix.part] += rank_bytes(matrix, layout)
         caches = tuple(
             _rank_cache(layer.cache, count, layout.tp)
-            for layer, count in layers.items()
+            for layer, count in layers
             if layer.cache.kind is not CacheKind.NONE
         )
-        found.append(StageShare(index, stage, MappingProxyType(dict(bytes_by_part)), caches))
+        kept[key] = StageShare(index, stage, MappingProxyType(dict(bytes_by_part)), caches)
+        found.append(kept[key])
     return tuple(found)
 
 

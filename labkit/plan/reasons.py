@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.plan.candidates import Candidate
-from labkit.plan.layout import Layout
 from labkit.plan.model import CacheKind, ModelSpec
-from labkit.plan.objectives import Objective, milliseconds
-from labkit.plan.placement_order import compare_orders, crosses_nodes
-from labkit.plan.quantity_text import bytes_text, percent, times
+from labkit.plan.placement_order import all_reduced_bytes, compare_orders, crosses_nodes
+from labkit.plan.quantity_text import bytes_text, duration, percent, times
 from labkit.plan.serving_point import BatchLimit
 from labkit.plan.shard import PartitionError, counted, partition_heads, pipeline_ranges
 from labkit.plan.step_work import expected_coverage
@@ -58,10 +56,10 @@ def _tensor_parallel(candidate: Candidate) -> Iterator[str]:
     layout, question = candidate.layout, candidate.question
     if layout.tp == 1:
         return
-    step, whole = candidate.decode, question.model.weight_bytes
+    step = candidate.decode
     yield (
-        f"TP {layout.tp} cuts the {bytes_text(whole)} of weights: reading them takes "
-        f"{milliseconds(step.terms['weights'])} of a step of {milliseconds(step.seconds)}."
+        f"Cut over TP {layout.tp}, reading weights takes {duration(step.terms['weights'])} of a "
+        f"step of {duration(step.seconds)}."
     )
     links = question.links
     if not crosses_nodes(question, layout) and question.gpus > links.gpus_per_node:
@@ -105,7 +103,7 @@ def _undisturbed(candidate: Candidate) -> Iterator[str]:
     if candidate.pools is not None:
         yield (
             "Prefill has GPUs of its own: no prompt lengthens a decode step, which takes "
-            f"{milliseconds(candidate.tpot)}."
+            f"{duration(candidate.tpot)}."
         )
 
 
@@ -115,19 +113,13 @@ def _all_reduces(candidate: Candidate) -> Iterator[str]:
     if taken >= WORTH_SAYING:
         latency = step.terms["all-reduce latency"]
         yield (
-            f"All-reduces take {percent(taken)} of the step; {milliseconds(latency)} of it is "
+            f"All-reduces take {percent(taken)} of the step; {duration(latency)} of it is "
             "latency, which no bandwidth shortens."
         )
     if crosses_nodes(candidate.question, layout):
-        moved = _all_reduced_bytes(candidate)
+        moved = all_reduced_bytes(candidate.question, layout, candidate.batch)
         link = candidate.question.links.between.title
         yield f"TP {layout.tp} crosses nodes: {bytes_text(moved)} a step over {link}."
-
-
-def _all_reduced_bytes(candidate: Candidate) -> float:
-    from labkit.plan.placement_order import all_reduced_bytes
-
-    return all_reduced_bytes(candidate.question, candidate.layout, candidate.batch)
 
 
 def _copies(candidate: Candidate) -> Iterator[str]:
@@ -197,7 +189,7 @@ def _batch(candidate: Candidate) -> Iterator[str]:
     elif candidate.limited_by is BatchLimit.KV_CACHE:
         yield (
             f"The KV cache stops the batch at {candidate.batch} requests of {length} tokens, where "
-            f"TPOT is {milliseconds(candidate.tpot)}."
+            f"TPOT is {duration(candidate.tpot)}."
         )
 
 
@@ -232,7 +224,7 @@ def _pools(candidate: Candidate) -> Iterator[str]:
             yield f"The {name} pool could do more: {percent(idle)} of it is not used."
     yield (
         "Each request's KV cache crosses to the decode pool: "
-        f"{milliseconds(pools.prefill.transfer)} of its TTFT."
+        f"{duration(pools.prefill.transfer)} of its TTFT."
     )
 
 
@@ -261,41 +253,3 @@ _AGAINST = (
     _idle,
     _pools,
 )
-
-
-def why_lost(best: Candidate, other: Candidate) -> str:
-    """Why one layout is ranked behind another, by what they are ranked by and the step's terms."""
-    if (best.layout, best.pools) == (other.layout, other.pools):
-        return f"{other.title} is the best."
-    terms = {
-        term: other.decode.terms[term] - seconds for term, seconds in best.decode.terms.items()
-    }
-    largest = sorted(terms, key=lambda term: -abs(terms[term]))[:2]
-    moved = ", ".join(
-        f"{term} {'+' if terms[term] >= 0 else '-'}{milliseconds(abs(terms[term]))}"
-        for term in largest
-        if terms[term]
-    )
-    return (
-        f"{other.title} has {_behind(best, other)} {best.title}. Its step takes "
-        f"{milliseconds(other.decode.seconds)} with {_sequences(other)} against "
-        f"{milliseconds(best.decode.seconds)} with {_sequences(best)}"
-        + (f": {moved}." if moved else ".")
-    )
-
-
-def _behind(best: Candidate, other: Candidate) -> str:
-    objective = best.question.objective
-    if objective is Objective.LATENCY:
-        return f"{percent(other.request_seconds / best.request_seconds - 1)} longer requests than"
-    if objective is Objective.KV_CAPACITY:
-        return f"{percent(1 - other.kv_tokens / best.kv_tokens)} fewer KV tokens than"
-    ratio = other.tokens_per_second / best.tokens_per_second
-    return f"{percent(1 - ratio)} fewer tokens per second for each GPU than"
-
-
-def _sequences(candidate: Candidate) -> str:
-    layout: Layout = candidate.layout
-    if layout.replicas == 1:
-        return counted(candidate.batch, "sequence")
-    return f"{layout.replicas} x {counted(candidate.batch, 'sequence')}"

@@ -83,14 +83,15 @@ def serving_points(question: Question, layout: Layout, *, own_prefill: bool = Tr
 
 def prompt_step(question: Question, layout: Layout) -> StepTime:
     """The prefill of one prompt in each copy of attention, in chunks of what a step takes."""
-    most = question.engine.max_num_batched_tokens
-    chunks = -(-question.prompt_tokens // most)
+    chunks = -(-question.prompt_tokens // question.engine.max_num_batched_tokens)
+    tokens = -(-question.prompt_tokens // chunks)
     return prefill_step(
         question.model,
         question.system,
         layout,
-        question.prompt_tokens,
-        layout.dp,
+        tokens,
+        chunks * layout.dp,
+        context=(chunks - 1) / 2 * tokens,
         options=question.options,
         microbatches=chunks,
     )

@@ -7,8 +7,8 @@ layout, so that a step costs a few multiplications afterwards.
 from __future__ import annotations
 
 import weakref
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -128,23 +128,25 @@ def stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
 
 
 def _stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
-    kinds = [layer for layer, _ in model.layer_kinds]
-    number = {id(layer): kinds.index(layer) for layer in {id(x): x for x in model.layers}.values()}
+    """Stages that are equal are one object."""
     stages = pipeline_ranges(model.num_layers, layout.pp)
+    kept: dict[object, StageWork] = {}
     found = []
     for index, stage in enumerate(stages):
-        counts = Counter(number[id(model.layers[layer])] for layer in stage)
-        layers = {kinds[kind]: count for kind, count in sorted(counts.items())}
-        found.append(_stage_work(model, layout, layers, index == len(stages) - 1))
+        layers, last = model.kinds_in(stage), index == len(stages) - 1
+        key = (last, *((id(layer), count) for layer, count in layers))
+        if key not in kept:
+            kept[key] = _stage_work(model, layout, layers, last)
+        found.append(kept[key])
     return tuple(found)
 
 
 def _stage_work(
-    model: ModelSpec, layout: Layout, layers: Mapping[LayerSpec, int], last: bool
+    model: ModelSpec, layout: Layout, layers: Sequence[tuple[LayerSpec, int]], last: bool
 ) -> StageWork:
     tp, read = layout.tp, 0.0
     flops: defaultdict[str, float] = defaultdict(float)
-    for layer, count in layers.items():
+    for layer, count in layers:
         for matrix in layer.matrices:
             if not matrix.is_expert:
                 read += count * matrix.total_bytes * rank_share(matrix, tp)
@@ -154,22 +156,20 @@ def _stage_work(
     read += sum(matrix.total_bytes * rank_share(matrix, tp) for matrix in head)
     head_dtype = _dtype(head[-1], model) if head else model.dtype
     element = element_bytes(model)
-    moe = sum(count for layer, count in layers.items() if layer.experts)
+    moe = sum(count for layer, count in layers if layer.experts)
     exchanges = layout.dp > 1
     return StageWork(
-        num_layers=sum(layers.values()),
+        num_layers=sum(count for _, count in layers),
         weight_bytes=read,
         flops=tuple(flops.items()),
         head_flops=(head_dtype, sum(_flops(matrix, tp) for matrix in head)),
         experts=tuple(
-            work
-            for layer, count in layers.items()
-            for work in _experts(layer, count, layout, model)
+            work for layer, count in layers for work in _experts(layer, count, layout, model)
         ),
-        caches=tuple(_cache(layer, count, tp) for layer, count in layers.items()),
+        caches=tuple(_cache(layer, count, tp) for layer, count in layers),
         activation_bytes=element
-        * sum(count * _activations(model, layer, tp) for layer, count in layers.items()),
-        all_reduces=2 * sum(layers.values()) - moe * exchanges,
+        * sum(count * _activations(model, layer, tp) for layer, count in layers),
+        all_reduces=2 * sum(count for _, count in layers) - moe * exchanges,
         moe_layers=moe * exchanges,
         gather_bytes=element * model.vocab_size if last else 0.0,
     )

@@ -73,10 +73,7 @@ def decode_step(
     if parameters is not None:
         raise ValueError("parameters belongs to TEXTBOOK; FULL counts the weights of the model")
     part, element = batch / rounds, _kv_element_bytes(model, options)
-    stages = [
-        stage_seconds(model, work, system, layout, part, 1, context, element, running=part)
-        for work in stage_works(model, layout)
-    ]
+    stages = _stages(model, system, layout, part, 1, context, element, running=part)
     return pipelined(model, system, layout, stages, part, rounds, batch, is_decode=True)
 
 
@@ -112,13 +109,31 @@ def prefill_step(
     if system.fidelity is Fidelity.TEXTBOOK:
         raise ValueError("TEXTBOOK knows decode alone: it counts no FLOPs; take FULL for prefill")
     part, element = batch / rounds, _kv_element_bytes(model, options)
-    stages = [
-        stage_seconds(model, work, system, layout, part, prompt_tokens, context, element, running=0)
-        for work in stage_works(model, layout)
-    ]
+    stages = _stages(model, system, layout, part, prompt_tokens, context, element, running=0)
     tokens = prompt_tokens * batch
     passing = part * prompt_tokens
     return pipelined(model, system, layout, stages, passing, rounds, tokens, is_decode=False)
+
+
+def _stages(
+    model: ModelSpec,
+    system: System,
+    layout: Layout,
+    sequences: float,
+    prompt: float,
+    context: float,
+    kv_element_bytes: float,
+    running: float,
+) -> list[list[float]]:
+    """The seconds of each stage; equal stages are one object, and timed once."""
+    works = stage_works(model, layout)
+    kept: dict[int, list[float]] = {}
+    for work in works:
+        if id(work) not in kept:
+            kept[id(work)] = stage_seconds(
+                model, work, system, layout, sequences, prompt, context, kv_element_bytes, running
+            )
+    return [kept[id(work)] for work in works]
 
 
 def _textbook(
