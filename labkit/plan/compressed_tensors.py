@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.module_patterns import targeted
+from labkit.plan.module_patterns import refuse_bad_expressions, targeted
 from labkit.plan.quantization_formats import (
     INPUT_SCALE_BITS,
     MXFP4,
@@ -59,6 +59,7 @@ def read_compressed_tensors(fields: ConfigFields) -> Rule:
         raise fields.refuse("config_groups", "at least one group is needed")
     groups = tuple(_read_group(named, name, packing) for name in named.values)
     ignore = fields.words("ignore")
+    refuse_bad_expressions(fields, "ignore", (name for name in ignore if name.startswith("re:")))
 
     def format_of(module: str, part: str) -> WeightFormat | None:
         if targeted(module, ignore):
@@ -95,6 +96,7 @@ def _read_group(named: ConfigFields, name: str, packing: str) -> _Group:
     targets = group.words("targets")
     if not targets:
         raise group.refuse("targets", "the modules it holds for are needed")
+    refuse_bad_expressions(group, "targets", (name for name in targets if name.startswith("re:")))
     weights = ConfigFields(group.nested("weights"), f"{group.prefix}weights.")
     stored = _weight_format(weights, group.word("format", packing))
     inputs = group.nested("input_activations")

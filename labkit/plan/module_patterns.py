@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from labkit.plan.config_fields import ConfigFields
+
 _FUSED = {
     "q_proj": "qkv_proj",
     "k_proj": "qkv_proj",
@@ -62,6 +64,15 @@ def targeted(module: str, targets: Iterable[str]) -> bool:
         elif listed(module, (target,)):
             return True
     return False
+
+
+def refuse_bad_expressions(fields: ConfigFields, field: str, patterns: Iterable[str]) -> None:
+    """Refuse the field where one of its `re:`, `+:` or `-:` patterns is no regular expression."""
+    for pattern in patterns:
+        try:
+            re.compile(re.sub(r"^(re|[+-]):", "", pattern))
+        except re.error as error:
+            raise fields.refuse(field, f"{pattern!r} is no regular expression: {error}") from None
 
 
 @cache

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from labkit.plan.compressed_tensors import read_compressed_tensors
 from labkit.plan.config_fields import ConfigFields
 from labkit.plan.modelopt import read_modelopt
-from labkit.plan.module_patterns import called, listed
+from labkit.plan.module_patterns import called, listed, refuse_bad_expressions
 from labkit.plan.quantization_formats import (
     FP8_CHANNEL,
     FP8_TENSOR,
@@ -84,6 +84,7 @@ def _read_gptq(fields: ConfigFields) -> Rule:
     size = read_group_size(fields, "group_size")
     stored = integer_groups(bits, size, order=True)
     inside = _modules_in_block(fields)
+    refuse_bad_expressions(fields, "dynamic", fields.nested("dynamic"))
     changes = [
         (pattern, ConfigFields(fields.nested("dynamic"), f"{fields.prefix}dynamic."))
         for pattern in fields.nested("dynamic")
