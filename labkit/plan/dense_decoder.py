@@ -74,18 +74,8 @@ class Family:
     extra: tuple[tuple[str, str], ...] = ()
 
 
-_CHANGES_SIZES = (
-    *("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
-    *("moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "cross_attention_layers"),
-    *("add_cross_attention", "is_encoder_decoder", "hidden_size_per_layer_input"),
-    *("num_kv_shared_layers", "block_configs", "attn_output_gate", "num_nextn_predict_layers"),
-    *("mtp_num_hidden_layers", "num_mtp_layers", "attention_k_eq_v", "linear_num_key_heads"),
-    *("full_attention_interval", "global_head_dim", "use_double_wide_mlp", "gated_attention"),
-)
-_BIAS_FLAGS = (
-    *("attention_bias", "mlp_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"),
-    *("attention_out_bias", "lm_head_bias", "qk_layernorm", "use_qk_norm"),
-)
+_BIAS_FLAGS = ("attention_bias", "qkv_bias", "use_qkv_bias", "bias", "use_bias")
+_NORM_FLAGS = ("use_qk_norm", "qk_layernorm", "qk_norm")
 
 
 def read_dense(fields: ConfigFields, family: Family) -> ModelSpec:
@@ -94,7 +84,7 @@ def read_dense(fields: ConfigFields, family: Family) -> ModelSpec:
     Raises:
         UnsupportedModelError: names the field that is missing, wrong or not of this family.
     """
-    refuse_other_architectures(fields, family)
+    _read_what_is_fixed(fields, family)
     hidden = size(fields, family, "hidden_size")
     heads = size(fields, family, "num_attention_heads")
     kv_heads = read_kv_heads(fields, family, heads)
@@ -239,22 +229,14 @@ def read_head_dim(fields: ConfigFields, family: Family, hidden: int, heads: int)
     return head_dim
 
 
-def refuse_other_architectures(fields: ConfigFields, family: Family) -> None:
-    """Refuse what a dense decoder of this family does not have, by its field."""
-    for name in _CHANGES_SIZES:
-        value = fields.values.get(name)
-        if value is None or value is False or value in ([], {}, 0):
-            continue
-        raise fields.refuse(name, f"no field of {fields.values['model_type']}: it changes sizes")
-    flags = (family.qkv_bias, family.o_bias, family.mlp_bias, family.norm_bias, family.head_bias)
-    known = {flag.field for flag in (*flags, family.qk_norm_flag) if isinstance(flag, Flag)}
+def _read_what_is_fixed(fields: ConfigFields, family: Family) -> None:
+    """Flags for what the family has in any case say nothing, whatever they say."""
     if family.qkv_bias is True:
-        known |= {"attention_bias", "qkv_bias", "use_qkv_bias", "bias", "use_bias"}
-    if family.qk_norm != "none":
-        known |= {"use_qk_norm", "qk_layernorm"}
-    for name in _BIAS_FLAGS:
-        if name not in known and fields.values.get(name):
-            raise fields.refuse(name, f"{fields.values['model_type']} layers have none")
+        for name in _BIAS_FLAGS:
+            fields.flag(name)
+    if family.qk_norm != "none" and family.qk_norm_flag is None:
+        for name in _NORM_FLAGS:
+            fields.flag(name)
 
 
 def _intermediate_size(fields: ConfigFields, family: Family, hidden: int) -> int:

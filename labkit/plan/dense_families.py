@@ -16,6 +16,7 @@ from labkit.plan.attention_windows import (
 from labkit.plan.config_fields import ConfigFields
 from labkit.plan.dense_decoder import Family, Flag, read_dense
 from labkit.plan.model import ModelSpec
+from labkit.plan.size_fields import all_sizes_read
 
 _ATTENTION_BIAS = Flag("attention_bias")
 _PRE_AND_POST = (
@@ -207,7 +208,7 @@ def _read_stablelm(fields: ConfigFields) -> ModelSpec:
     return read_dense(fields, family)
 
 
-READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = MappingProxyType(
+READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = all_sizes_read(
     {
         **{name: partial(read_dense, family=family) for name, family in FAMILIES.items()},
         "hyperclovax": _read_hyperclovax,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 from labkit.plan.attention_windows import Windows
 from labkit.plan.config_fields import ConfigFields, is_whole
 from labkit.plan.dense_decoder import Family, Flag, read_dense
 from labkit.plan.family_assembly import stored_as
 from labkit.plan.model import ModelSpec
+from labkit.plan.size_fields import all_sizes_read
 from labkit.plan.weights import Matrix, Split
 
 _GPT_NAMES = {
@@ -143,6 +143,8 @@ def _read_gpt_bigcode(fields: ConfigFields) -> ModelSpec:
 def _read_falcon(fields: ConfigFields) -> ModelSpec:
     """Its three shapes: one KV head and one norm, grouped heads and two, or as GPT-3."""
     is_new = fields.flag("new_decoder_architecture")
+    for name in _FALCON.names["num_key_value_heads"]:
+        fields.has(name)  # older files give query heads here, which means nothing
     parallel_norms = fields.positive_int("num_ln_in_parallel_attn", 2 if is_new else 1)
     family = _FALCON
     if not is_new and fields.flag("multi_query", True):
@@ -230,7 +232,7 @@ def _read_opt(fields: ConfigFields) -> ModelSpec:
     )
 
 
-READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = MappingProxyType(
+READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = all_sizes_read(
     {
         "gpt2": partial(read_dense, family=GPT2),
         "gptj": partial(read_dense, family=_GPTJ),

@@ -9,7 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from labkit.plan import dense_families, early_families
+from labkit.plan import (
+    dense_families,
+    early_families,
+    hybrid_families,
+    latent_families,
+    moe_families,
+)
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError, is_whole
 from labkit.plan.decoder_config import read_config_file as _read_json
 from labkit.plan.model import ModelSpec
@@ -21,25 +27,15 @@ __all__ = ["READERS", "Reader", "read_config_file", "read_model"]
 Reader = Callable[[ConfigFields], ModelSpec]
 
 
-def _readers() -> Mapping[str, Reader]:
-    found: dict[str, Reader] = {**dense_families.READERS, **early_families.READERS}
-    for module in (
-        "moe_families",
-        "shared_expert_families",
-        "latent_families",
-        "delta_net_families",
-        "gemma_families",
-        "hybrid_families",
-    ):
-        try:
-            families = __import__(f"labkit.plan.{module}", fromlist=["READERS"])
-        except ImportError:
-            continue
-        found.update(getattr(families, "READERS", {}))
-    return MappingProxyType(found)
-
-
-READERS = _readers()
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        **dense_families.READERS,
+        **early_families.READERS,
+        **moe_families.READERS,
+        **latent_families.READERS,
+        **hybrid_families.READERS,
+    }
+)
 """How to read each `model_type`."""
 
 _QUANTIZATION_FILE = "hf_quant_config.json"
@@ -71,6 +67,8 @@ def read_model(config: Mapping[str, Any]) -> ModelSpec:
     """
     fields, notes = unwrap(config)
     _refuse_absurd_sizes(fields)
+    if fields.flag("is_encoder_decoder"):
+        raise fields.refuse("is_encoder_decoder", "decoders without an encoder can be sized")
     model_type = fields.values.get("model_type")
     reader = READERS.get(model_type) if isinstance(model_type, str) else None
     if reader is None:
