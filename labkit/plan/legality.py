@@ -95,7 +95,7 @@ class Legality:
                     f"stage, so stages work {stages.efficiency:.1%} of the time at most"
                 )
         for width in features.widths:
-            if width.is_dealt_whole and layout.expert_tp > 1:
+            if width.is_dealt_whole and self.is_legal:
                 group = max(unit.size for unit in width.units)
                 padded = pad_to_whole_groups(width.size, layout.expert_tp, group)
                 if padded > width.size:

@@ -108,7 +108,8 @@ _ALL = (
             "p2pBandwidthLatencyTest there, A40 and EPYC 7302: 50 GB/s both ways",
             _DATE,
         ),
-        note="peer to peer on one socket; through host memory it is less; latency assumed",
+        note="peer to peer on one socket, latency assumed; through host memory, or with four and "
+        "more GPUs that share a bridge, collectives reach a third: see the l40s presets",
     ),
     LinkSpec(
         "pcie5",
