@@ -23,7 +23,7 @@ from labkit.plan.family_assembly import assemble, layer_count, whole_number
 from labkit.plan.layer_shapes import attention_matrices, gated_mlp_matrices, norm, vocabulary
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.moe_shapes import expert_matrices, read_experts
-from labkit.plan.size_fields import all_sizes_read
+from labkit.plan.size_fields import all_sizes_read, understood
 from labkit.plan.weights import Matrix, Split
 
 _KINDS = (FULL_ATTENTION, SLIDING_ATTENTION)
@@ -109,7 +109,6 @@ def read_gemma4(fields: ConfigFields) -> ModelSpec:
         heads = fields.positive_int("num_attention_heads")
         if heads % global_kv:
             raise fields.refuse("num_global_key_value_heads", f"{heads} heads must share them")
-    fields.values.get("num_global_key_value_heads")
     per_layer = whole_number(fields, "hidden_size_per_layer_input", 256)
     doubles, has_experts = fields.flag("use_double_wide_mlp"), fields.flag("enable_moe_block")
     experts = None
@@ -117,8 +116,13 @@ def read_gemma4(fields: ConfigFields) -> ModelSpec:
     if has_experts:
         experts, matrices = _gemma4_experts(fields)
         extra += matrices
-    for field in ("num_experts", "vocab_size_per_layer_input"):
-        fields.values.get(field)
+    understood(
+        fields,
+        "num_global_key_value_heads",
+        "num_experts",
+        "top_k_experts",
+        "vocab_size_per_layer_input",
+    )
     if per_layer:
         extra += _per_layer_input(hidden, per_layer)
 

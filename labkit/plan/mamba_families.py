@@ -42,24 +42,20 @@ def read_jamba(fields: ConfigFields) -> ModelSpec:
         "prefix": "mamba",
     }
     mixer, attention = mamba1_mixer(fields, names, norms=True), self_attention(fields)
-    experts = read_experts(
-        fields,
-        first_of(fields, "num_experts", "num_local_experts"),
-        "num_experts_per_tok",
-        "intermediate_size",
-    )
-    sparse = (
-        *router("feed_forward.router", experts.num_experts, hidden),
-        *expert_matrices(hidden, experts, "feed_forward.experts.0"),
-    )
     width = fields.positive_int("intermediate_size")
     dense = gated_mlp_matrices(hidden, width, prefix="feed_forward")
+    count, experts, sparse = first_of(fields, "num_experts", "num_local_experts"), None, dense
+    if fields.positive_int(count) > 1:
+        experts = read_experts(fields, count, "num_experts_per_tok", "intermediate_size")
+        sparse = (
+            *router("feed_forward.router", experts.num_experts, hidden),
+            *expert_matrices(hidden, experts, "feed_forward.experts.0"),
+        )
     expert_layers = _once_in(fields, "expert_layer_period", 2, "expert_layer_offset", 1, layers)
     attention_layers = _once_in(fields, "attn_layer_period", 8, "attn_layer_offset", 4, layers)
 
     def layer(number: int) -> LayerSpec:
-        is_sparse = number in expert_layers and experts.num_experts > 1
-        block, used = (sparse, experts) if is_sparse else (dense, None)
+        block, used = (sparse, experts) if number in expert_layers else (dense, None)
         if number in attention_layers:
             return attention_layer(fields, attention, block, used)
         return mamba_layer(hidden, mixer, block, used)

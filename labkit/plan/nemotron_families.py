@@ -20,7 +20,7 @@ from labkit.plan.layer_shapes import norm, plain_mlp_matrices
 from labkit.plan.mamba_mixers import mamba2_mixer
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.moe_shapes import read_experts, router
-from labkit.plan.size_fields import all_sizes_read
+from labkit.plan.size_fields import all_sizes_read, understood
 from labkit.plan.weights import Matrix, Split
 
 _MARKS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -59,10 +59,9 @@ def read_nemotron_h(fields: ConfigFields) -> ModelSpec:
         Matrix("eh_proj", "MTP", hidden, 2 * hidden),
         norm("final_layernorm", hidden),
     )
-    for field in ("n_routed_experts", "n_shared_experts", "moe_shared_expert_intermediate_size"):
-        fields.values.get(field)
-    fields.values.get("moe_latent_size"), fields.values.get("mlp_bias")
-    fields.values.get("mamba_num_heads")
+    understood(fields, "n_routed_experts", "n_shared_experts", "moe_intermediate_size")
+    understood(fields, "moe_shared_expert_intermediate_size", "moe_latent_size", "mlp_bias")
+    understood(fields, "mamba_num_heads", "mamba_head_dim")
     return assemble(
         fields,
         [layers[kind] for kind in kinds],

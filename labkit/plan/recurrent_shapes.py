@@ -19,12 +19,13 @@ def by_heads(
     name: str,
     out_features: int,
     in_features: int,
-    heads: int,
+    heads: int = 0,
     *,
     replicates: bool = False,
     bias: bool = False,
 ) -> Matrix:
-    """A weight whose outputs are those of heads, which tensor parallelism deals out."""
+    """A weight whose outputs are those of heads, which tensor parallelism deals out; or, with 0
+    heads, those of channels that each stand alone."""
     return Matrix(
         name,
         PART,
@@ -38,7 +39,7 @@ def by_heads(
 
 
 def from_heads(
-    name: str, out_features: int, in_features: int, heads: int, *, bias: bool = False
+    name: str, out_features: int, in_features: int, heads: int = 0, *, bias: bool = False
 ) -> Matrix:
     """The projection back from the heads, which sums over the ranks."""
     return Matrix(name, PART, out_features, in_features, Split.ROW, heads=heads, bias=bias)
@@ -85,14 +86,14 @@ def mamba1_matrices(
     """Mamba: `inner` channels, each with a state of its own; `norms` of its three inputs."""
     inputs = (("dt_layernorm", rank), ("b_layernorm", state_size), ("c_layernorm", state_size))
     return (
-        by_heads(f"{prefix}.in_proj", 2 * inner, hidden, inner, bias=bias),
-        by_heads(f"{prefix}.conv1d", inner, kernel, inner, bias=conv_bias),
-        from_heads(f"{prefix}.x_proj", rank + 2 * state_size, inner, inner),
-        by_heads(f"{prefix}.dt_proj", inner, rank, inner, bias=True),
-        by_heads(f"{prefix}.A_log", inner, state_size, inner),
-        by_heads(f"{prefix}.D", inner, 1, inner),
+        by_heads(f"{prefix}.in_proj", 2 * inner, hidden, bias=bias),
+        by_heads(f"{prefix}.conv1d", inner, kernel, bias=conv_bias),
+        from_heads(f"{prefix}.x_proj", rank + 2 * state_size, inner),
+        by_heads(f"{prefix}.dt_proj", inner, rank, bias=True),
+        by_heads(f"{prefix}.A_log", inner, state_size),
+        by_heads(f"{prefix}.D", inner, 1),
         *(norm(f"{prefix}.{name}", size) for name, size in inputs if norms),
-        from_heads(f"{prefix}.out_proj", hidden, inner, inner, bias=bias),
+        from_heads(f"{prefix}.out_proj", hidden, inner, bias=bias),
     )
 
 
@@ -143,8 +144,8 @@ def short_convolution(
 ) -> tuple[tuple[Matrix, ...], LayerCache]:
     """LFM2: a gated convolution over the last `kernel` tokens, and what it keeps of them."""
     matrices = (
-        by_heads("conv.in_proj", 3 * hidden, hidden, hidden, bias=bias),
-        by_heads("conv.conv", hidden, kernel, hidden, bias=bias),
-        from_heads("conv.out_proj", hidden, hidden, hidden, bias=bias),
+        by_heads("conv.in_proj", 3 * hidden, hidden, bias=bias),
+        by_heads("conv.conv", hidden, kernel, bias=bias),
+        from_heads("conv.out_proj", hidden, hidden, bias=bias),
     )
     return matrices, state(fields, hidden * (kernel - 1), 0, hidden)

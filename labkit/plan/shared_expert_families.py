@@ -30,7 +30,7 @@ from labkit.plan.moe_shapes import (
     router,
     shared_expert_matrices,
 )
-from labkit.plan.size_fields import all_sizes_read
+from labkit.plan.size_fields import all_sizes_read, understood
 from labkit.plan.weights import Matrix
 
 
@@ -133,8 +133,6 @@ def read_ernie_moe(fields: ConfigFields) -> ModelSpec:
 def read_hunyuan_moe(fields: ConfigFields) -> ModelSpec:
     """Hunyuan-A13B: every layer has experts and a shared one of the same width."""
     hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias")
-    for field in ("num_shared_expert", "moe_intermediate_size", "use_mixed_mlp_moe"):
-        fields.values.get(field)
     width = fields.positive_int("intermediate_size")
     if fields.has("moe_intermediate_size") and (
         same_everywhere(fields, "moe_intermediate_size") != width
@@ -167,7 +165,7 @@ def read_llama4(fields: ConfigFields) -> ModelSpec:
     """
     hidden, layers = fields.positive_int("hidden_size"), layer_count(fields)
     bias = fields.flag("attention_bias")
-    fields.flag("use_qk_norm")  # has no weights here
+    understood(fields, "use_qk_norm", "intermediate_size_mlp")
     experts = read_experts(
         fields, "num_local_experts", "num_experts_per_tok", "intermediate_size", 1
     )
@@ -193,7 +191,6 @@ def read_llama4(fields: ConfigFields) -> ModelSpec:
         mlp = gated_mlp_matrices(hidden, width, prefix=prefix)
         return attention_layer(fields, attention, mlp, window=window)
 
-    fields.values.get("intermediate_size_mlp")
     return assemble(fields, [layer(number) for number in range(layers)])
 
 
