@@ -109,7 +109,7 @@ _ALL = (
             _DATE,
         ),
         note="peer to peer on one socket, latency assumed; through host memory, or with four and "
-        "more GPUs that share a bridge, collectives reach a third: see the l40s presets",
+        "more GPUs that share a bridge, collectives reach a fifth: see the l40s presets",
     ),
     LinkSpec(
         "pcie5",

@@ -150,7 +150,8 @@ class Topology:
             latency = max(self.between.hop_latency, self.inside.hop_latency * (sizes != {1}))
             return Ring(latency, min(self.between.bandwidth, self.inside.bandwidth))
         size = sizes.pop()
-        models = [self._inside_model(part, preset) for part in by_node.values()]
+        parts = list(by_node.values())
+        models = [self._inside_model(part, preset) for part in (parts if self.pairs else parts[:1])]
         inner = max(models, key=lambda model: model.seconds(size, _REFERENCE_BYTES))
         return Hierarchical(inner, _ring(self.between), size)
 
