@@ -58,7 +58,7 @@ _ALL = (
     _nvlink("nvlink5", "NVLink 5 (B200, GB200, B300)", 900, _NVIDIA_NVLINK, _AICONFIGURATOR),
     _nvlink(
         "nvlink-bridge-3090",
-        "NVLink bridge of an RTX 3090 pair",
+        "NVLink bridge of a pair of RTX 3090, A6000 or A40",
         56.25,
         "https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.1.pdf",
         "a quotation: four links of 14.0625 GB/s in each direction",
