@@ -23,7 +23,7 @@ from labkit.plan.layout_space import gpu_arithmetic, layouts
 from labkit.plan.objectives import SLO, Objective
 from labkit.plan.pareto import ParetoPoint, pareto_set
 from labkit.plan.question import Question, QuestionError
-from labkit.plan.search_notes import notes
+from labkit.plan.search_notes import notes, split_sentence
 from labkit.plan.serving_point import BatchLimit, largest_point, serving_points
 from labkit.plan.shard import counted
 from labkit.plan.split_search import splits
@@ -75,6 +75,11 @@ class Answer:
             point for fitting in self._fitting for point in fitting.pareto_points(self.question)
         ]
         return pareto_set([*points, *(each.pareto_point for each in self.ranked)])
+
+    @property
+    def split(self) -> str:
+        """Why a replica has as many GPUs as it has: replicas come first, splitting one after."""
+        return split_sentence(self.best, [each.layout for each in self._fitting])
 
     def find(self, layout: Layout) -> Candidate | Rejected | None:
         """What became of a layout; None if it was not tried."""

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from labkit.plan.candidates import Candidate
+from labkit.plan.layout import Layout
 from labkit.plan.question import Question
+from labkit.plan.shard import counted
 from labkit.plan.step_system import IDEAL, Fidelity
 
 
 def notes(question: Question) -> tuple[str, ...]:
     """Which links groups lie on, and what the times leave out."""
     return (*_links(question), *_times(question), *question.model.notes)
+
+
+def split_sentence(best: Candidate | None, fitting: Sequence[Layout]) -> str:
+    """Whether the best layout splits a replica further than memory asks, and what it gets for it.
+
+    best: None where nothing serves. fitting: every layout that fits memory.
+    """
+    if not fitting:
+        return "No replica fits on these GPUs."
+    least = min(layout.replica_size for layout in fitting)
+    smallest = f"The smallest replica that fits has {counted(least, 'GPU')}"
+    if best is None:
+        return f"{smallest}, and none serves."
+    size = best.layout.replica_size
+    if size == least:
+        return f"{smallest}, and no larger one is better: replicas first."
+    return (
+        f"{smallest}; one of {counted(size, 'GPU')} pays for what it sends with a shorter step, "
+        "room in the KV cache or a larger batch under the limits."
+    )
 
 
 def _links(question: Question) -> list[str]:

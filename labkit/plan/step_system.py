@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -133,6 +134,7 @@ class System:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    _peaks: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
     _links: dict[tuple[int, int], LinkSpec] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -149,6 +151,12 @@ class System:
         object.__setattr__(other, "_links", self._links)
         return other
 
+    def peak(self, dtype: str) -> float:
+        """FLOP/s that products in `dtype` get here."""
+        if dtype not in self._peaks:
+            self._peaks[dtype] = self.efficiency.of_compute(dtype) * self.device.flops(dtype)
+        return self._peaks[dtype]
+
     def all_reduce(self, tp: int, pp: int = 1) -> CostModel:
         """The cost of an all-reduce of a TP group."""
         key = ("all-reduce", tp, pp)
@@ -161,7 +169,7 @@ class System:
         """The cost of an all-to-all among the first `ranks` GPUs."""
         key = ("all-to-all", ranks, 1)
         if key not in self._kept:
-            self._kept[key] = self.topology.all_to_all(range(ranks))
+            self._kept[key] = self.topology.all_to_all(self._ranks[:ranks])
         return self._kept[key]
 
     @property
@@ -184,9 +192,14 @@ class System:
             },
         )
 
+    @cached_property
+    def _ranks(self) -> tuple[int, ...]:
+        """The GPU of each rank, node by node, whatever numbers the GPUs of a node have."""
+        return tuple(gpu for node in self.topology.nodes for gpu in node)
+
     def _tp_group(self, tp: int, pp: int) -> tuple[int, ...]:
         if not self.tp_inside:
-            return tuple(range(0, tp * pp, pp))
+            return self._ranks[: tp * pp : pp]
         return tuple(self.topology.best_groups(tp)[0])
 
     def stage_link(self, stage_size: int, pp: int) -> LinkSpec:
@@ -195,6 +208,7 @@ class System:
         if key not in self._links:
             step = stage_size if self.tp_inside else 1
             firsts = range(0, step * (pp - 1), step)
-            links = {self.topology.link(first, first + step) for first in firsts}
+            ranks = self._ranks
+            links = {self.topology.link(ranks[first], ranks[first + step]) for first in firsts}
             self._links[key] = min(links, key=lambda link: link.bandwidth)
         return self._links[key]
