@@ -64,8 +64,8 @@ def pipelined(
     )  # fmt: skip
     share = rounds / depth
     terms = dict.fromkeys(TERMS, 0.0)
-    for index, term in enumerate(STAGE_TERMS):
-        terms[term] = share * sum(stage[index] for stage in stages)
+    for term, column in zip(STAGE_TERMS, zip(*stages, strict=True), strict=True):
+        terms[term] = share * sum(column)
     terms["pipeline sends"] = share * (depth - 1) * send
     terms["pipeline bubble"] = max(0.0, total - sum(terms.values()))
     return StepTime(MappingProxyType(terms), sum(terms.values()), tokens, tuple(busy), rounds)

@@ -27,27 +27,24 @@ def stage_seconds(
         context: tokens of each that are in the caches already.
         running: sequences that cost `sequence_overhead`; none in prefill.
     """
-    device, efficiency = system.device, system.efficiency
-    bandwidth = efficiency.memory * device.memory_bandwidth
+    efficiency = system.efficiency
+    bandwidth = efficiency.memory * system.device.memory_bandwidth
     tokens = sequences * prompt
     own_sequences = max(sequences / layout.dp, min(1.0, sequences))
     own = own_sequences * prompt
     reading = work.weight_bytes / bandwidth
-    products = sum(
-        own * flops / (efficiency.of_compute(dtype) * device.flops(dtype))
-        for dtype, flops in work.flops
-    )
-    dtype, flops = work.head_flops
-    products += own_sequences * flops / (efficiency.of_compute(dtype) * device.flops(dtype))
+    products = sum(own * flops / system.peak(dtype) for dtype, flops in work.flops)
+    if work.head_flops[1]:
+        products += own_sequences * work.head_flops[1] / system.peak(work.head_flops[0])
     beyond = max(0.0, products - reading)
     for expert in work.experts:
         read = expert.count * expert.touched(tokens) * expert.bytes_each / bandwidth
         share = tokens * expert.top_k / layout.ep / efficiency.balancedness
-        peak = efficiency.of_compute(expert.dtype) * device.flops(expert.dtype)
         reading += read
-        beyond += max(0.0, expert.count * share * expert.flops_each / peak - read)
+        computing = expert.count * share * expert.flops_each / system.peak(expert.dtype)
+        beyond += max(0.0, computing - read)
     caches = 0.0
-    score_peak = efficiency.of_compute(model.dtype) * device.flops(model.dtype)
+    score_peak = system.peak(model.dtype)
     for cache in work.caches:
         kept = cache.kept(context) * cache.elements * kv_element_bytes + 2 * cache.state_bytes
         read = own_sequences * kept / bandwidth

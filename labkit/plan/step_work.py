@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from labkit.plan.layout import Layout
-from labkit.plan.model import CacheKind, LayerSpec, ModelSpec
+from labkit.plan.model import CacheKind, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.shard import pipeline_ranges
 from labkit.plan.weights import Matrix, Split
 
@@ -112,7 +112,7 @@ _KEPT: dict[int, tuple[weakref.ref[ModelSpec], dict[object, tuple[StageWork, ...
 
 
 def stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
-    """The work of each stage; kept for each model, so asking again costs nothing.
+    """The work of each stage, equal ones the same object; kept for each model.
 
     Raises:
         PartitionError: a stage would hold no layer.
@@ -166,7 +166,7 @@ def _stage_work(
         experts=tuple(
             work for layer, count in layers for work in _experts(layer, count, layout, model)
         ),
-        caches=tuple(_cache(layer, count, tp) for layer, count in layers),
+        caches=tuple(_caches(layers, tp)),
         activation_bytes=element
         * sum(count * _activations(model, layer, tp) for layer, count in layers),
         all_reduces=2 * sum(count for _, count in layers) - moe * exchanges,
@@ -222,17 +222,20 @@ def _experts(
     )
 
 
-def _cache(layer: LayerSpec, count: int, tp: int) -> CacheWork:
-    cache = layer.cache
-    whole = cache.kind is CacheKind.LATENT
-    heads = cache.heads if whole else -(-cache.heads // tp)
-    states = -(-cache.state_heads // tp) / cache.state_heads if cache.state_heads else 1.0
-    return CacheWork(
-        elements=count * heads * cache.elements_per_head,
-        window=cache.window,
-        state_bytes=count * cache.state_elements * cache.state_bytes_per_element * states,
-        score_flops=2.0 * count * -(-layer.num_heads // tp) * (layer.score_dim + layer.value_dim),
-    )
+def _caches(layers: Sequence[tuple[LayerSpec, int]], tp: int) -> Iterable[CacheWork]:
+    """One entry for all layers whose caches and heads are equal."""
+    counts: defaultdict[tuple[LayerCache, int, int], int] = defaultdict(int)
+    for layer, count in layers:
+        counts[layer.cache, layer.num_heads, layer.score_dim + layer.value_dim] += count
+    for (cache, num_heads, dims), count in counts.items():
+        heads = cache.heads if cache.kind is CacheKind.LATENT else -(-cache.heads // tp)
+        states = -(-cache.state_heads // tp) / cache.state_heads if cache.state_heads else 1.0
+        yield CacheWork(
+            elements=count * heads * cache.elements_per_head,
+            window=cache.window,
+            state_bytes=count * cache.state_elements * cache.state_bytes_per_element * states,
+            score_flops=2.0 * count * -(-num_heads // tp) * dims,
+        )
 
 
 def _activations(model: ModelSpec, layer: LayerSpec, tp: int) -> float:
