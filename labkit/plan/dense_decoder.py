@@ -44,6 +44,7 @@ class Family:
         square_attention: the heads together must be as wide as the hidden size.
         names: how the config calls a field, the first of several that is there.
         intermediate_factor: MLP width by hidden size where the config gives none; 0 if it must.
+        intermediate_shares: MLP matrices that the config's width is divided over.
         positions: the field with the number of learned positions; "" for none.
         position_offset: learned positions beyond those.
         extra: further weights of each layer: name and size; "heads", "hidden", "intermediate".
@@ -68,6 +69,7 @@ class Family:
     windows: WindowRule = no_windows
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     intermediate_factor: int = 0
+    intermediate_shares: int = 1
     positions: str = ""
     position_offset: int = 0
     embedding_norm: bool = False
@@ -243,7 +245,10 @@ def _intermediate_size(fields: ConfigFields, family: Family, hidden: int) -> int
     name = _name(fields, family, "intermediate_size")
     if family.intermediate_factor and not fields.has(name):
         return family.intermediate_factor * hidden
-    return fields.positive_int(name)
+    width = fields.positive_int(name)
+    if width % family.intermediate_shares:
+        raise fields.refuse(name, f"it must divide by {family.intermediate_shares}")
+    return width // family.intermediate_shares
 
 
 def _name(fields: ConfigFields, family: Family, what: str) -> str:

@@ -134,12 +134,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             norms=_POST, qk_norm="head", windows=window_pattern(4, 4096, null_is_full=True)
         ),
         "nemotron": replace(LLAMA, norm_bias=True, gated=False),
-        "internlm": Family(
-            qkv_bias=Flag("bias", True), o_bias=Flag("bias", True), kv_heads="query"
-        ),
-        "internlm2": Family(
-            qkv_bias=Flag("bias", True), o_bias=Flag("bias", True), kv_heads="query"
-        ),
         "internlm3": Family(qkv_bias=Flag("qkv_bias"), o_bias=Flag("bias"), mlp_bias=Flag("bias")),
         "ernie4_5": Family(
             qkv_bias=Flag("use_bias"),
@@ -191,7 +185,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             norm_bias=True,
             gated=False,
         ),
-        "baichuan": Family(kv_heads="query"),
     }
 )
 

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 from labkit.plan import (
+    cross_attention_families,
     dense_families,
     early_families,
     hybrid_families,
     latent_families,
     moe_families,
+    own_code_families,
 )
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError, is_whole
 from labkit.plan.decoder_config import read_config_file as _read_json
@@ -31,6 +33,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
     {
         **dense_families.READERS,
         **early_families.READERS,
+        **own_code_families.READERS,
+        **cross_attention_families.READERS,
         **moe_families.READERS,
         **latent_families.READERS,
         **hybrid_families.READERS,

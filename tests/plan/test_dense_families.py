@@ -111,7 +111,6 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "persimmon": {**NO_KV},
     "persimmon no norms of q and k": {**NO_KV, "qk_layernorm": False},
 }
-NOT_IN_TRANSFORMERS = {"baichuan", "internlm", "internlm2"}
 SAME_READER = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text"}
 
 
@@ -128,7 +127,7 @@ def test_parameter_counts_of_dense_families_are_those_of_transformers(name: str)
 
 
 def test_every_dense_family_is_compared_or_named_as_not() -> None:
-    compared = {name.split()[0] for name in CONFIGS} | NOT_IN_TRANSFORMERS | SAME_READER
+    compared = {name.split()[0] for name in CONFIGS} | SAME_READER
     assert compared >= {*dense_families.READERS, *early_families.READERS}
 
 
@@ -183,14 +182,6 @@ def test_multi_query_models_have_one_kv_head_that_every_rank_copies() -> None:
     key = next(m for m in spec.layers[0].matrices if m.name == "self_attn.k_proj")
     assert (spec.num_heads, spec.num_kv_heads) == (6, 1)
     assert (key.heads, key.replicates, key.split) == (1, True, Split.COLUMN)
-
-
-def test_internlm2_takes_its_biases_from_one_flag() -> None:
-    config = {**SMALL, "model_type": "internlm2"}
-    plain = ModelSpec.from_hf({**config, "bias": False})
-    assert plain == ModelSpec.from_hf({**config, "bias": False, "attention_bias": None})
-    biases = ModelSpec.from_hf({**config, "bias": True}).num_parameters - plain.num_parameters
-    assert biases == 6 * (6 * 16 + 2 * 2 * 16 + 48)
 
 
 @pytest.mark.parametrize(
