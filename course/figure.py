@@ -26,7 +26,15 @@ def new_figure(height: float, width: float = WIDTH, *, constrained: bool = True)
 
 
 def png_of(figure: Figure) -> bytes:
-    """The figure as a PNG that names no version, so that the same figure gives the same bytes."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    """The figure as a PNG of at most 64 colours, which notebooks can afford to carry.
+
+    It names no version, so that the same figure gives the same bytes.
+    """
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", metadata={"Software": None})
+    image = Image.open(drawn)
+    fewer = image.quantize(64, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    fewer.save(small, format="png", optimize=True)
+    return small.getvalue()

@@ -10,6 +10,7 @@ _MODULES = {
     "00_start_here": "start_here",
     "01_collectives": "collectives",
     "02_tensor_parallel": "tensor_parallel",
+    "03_layout_planning": "layout_planning",
 }
 
 

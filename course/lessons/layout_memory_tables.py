@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 
 from course.labels import Label, quantity
@@ -11,7 +11,9 @@ from course.table import Table
 from labkit.plan.engine_options import EngineOptions
 from labkit.plan.hardware import DeviceSpec
 from labkit.plan.layout import Layout
+from labkit.plan.layout_space import layout_title
 from labkit.plan.memory import MemoryPlan, plan_memory
+from labkit.plan.memory_questions import BlockExplanation
 from labkit.plan.model import ModelSpec
 
 BARE = EngineOptions(runtime_bytes=0, activation_bytes=0)
@@ -114,4 +116,23 @@ def concurrency_table(found: Mapping[str, MemoryPlan], lengths: Sequence[int]) -
         ("layout", *(f"of {n:,} tokens" for n in lengths), "longest context"),
         rows,
         caption=f"Requests at once in one replica ({Label.MODELLED})",
+    )
+
+
+def blocks_table(found: Iterable[BlockExplanation], printed: int) -> Table:
+    """Which degree and cache type explain the number of KV blocks in an engine's log."""
+    rows = [
+        (
+            layout_title(one.layout),
+            one.kv_cache_dtype,
+            one.blocks,
+            f"{one.error:+.0%}",
+            quantity(one.pool_bytes, "B", short=True),
+        )
+        for one in found
+    ]
+    return Table(
+        ("layout", "KV type", "blocks expected", "off by", f"pool if {printed:,} blocks"),
+        rows,
+        caption=f"{printed:,} blocks were printed ({Label.CAPTURED}; expected {Label.MODELLED})",
     )

@@ -8,10 +8,14 @@ from course.labels import Label, quantity
 from course.lessons.layout_step_tables import MEETINGS, some
 from course.picture import Picture, stacked_bars
 from course.table import Table
+from labkit.plan.collective_presets import CollectivePreset
+from labkit.plan.hardware import DeviceSpec
 from labkit.plan.layout import Layout
 from labkit.plan.model import ModelSpec
+from labkit.plan.objectives import Objective
 from labkit.plan.pipeline_time import bubble_fraction, busy_fraction
-from labkit.plan.placement_order import Orders
+from labkit.plan.placement_order import Orders, compare_orders
+from labkit.plan.question import Question
 from labkit.plan.shard import pipeline_ranges
 from labkit.plan.stage_balance import balance_layers, end_bytes, layer_bytes, stage_costs
 from labkit.plan.step_work import expected_coverage
@@ -58,6 +62,20 @@ def units_table(units: Mapping[str, Layout], experts: int, extra: Mapping[str, i
         rows,
         caption=f"{experts} routed experts ({Label.MODELLED} from published layouts)",
     )
+
+
+def orders_of(
+    model: ModelSpec, layout: Layout, batch: int, device: DeviceSpec, meeting: CollectivePreset
+) -> Orders:
+    """Both orders of one replica on as many nodes as it fills.
+
+    Raises ValueError for a layout that does not cross nodes both ways.
+    """
+    asked = Question(model, device, layout.world_size, Objective.LATENCY, collectives=meeting)
+    found = compare_orders(asked, layout, batch)
+    if found is None:
+        raise ValueError(f"{layout} has no second order: it needs TP and PP, and several nodes")
+    return found
 
 
 def orders_table(found: Mapping[str, Orders]) -> Table:

@@ -90,8 +90,3 @@ MEETING_BYTES = modelled_bytes(MEETINGS * BATCH * QWEN.hidden_size * BF16)
 
 STAGES, FEW, MANY = 4, 4, 16
 """Of a pipeline, with few and with many microbatches."""
-
-
-def bubble(stages: int, microbatches: int) -> float:
-    """The part of a pipeline's time in which stages wait: (p-1)/(m+p-1)."""
-    return (stages - 1) / (microbatches + stages - 1)

@@ -43,8 +43,8 @@ from course.lessons.layout_planning_figures import (
     TIGHT_SLO,
     TOO_SMALL_TP,
     USABLE,
-    bubble,
 )
+from labkit.plan.pipeline_time import bubble_fraction
 
 _LOOSE, _TIGHT = quantity(LOOSE_SLO, "s"), quantity(TIGHT_SLO, "s")
 
@@ -126,8 +126,8 @@ QUESTIONS = (
         f"each border, {BOUNDARY} at batch {BATCH}, where tensor parallelism reduces "
         f"{MEETING_BYTES} in {MEETINGS} meetings. It never shortens one request. Stages must be "
         f"kept busy by other requests: with {STAGES} stages the bubble is "
-        f"{bubble(STAGES, FEW):.0%} at {FEW} microbatches and {bubble(STAGES, MANY):.0%} at "
-        f"{MANY}.",
+        f"{bubble_fraction(STAGES, FEW):.0%} at {FEW} microbatches and "
+        f"{bubble_fraction(STAGES, MANY):.0%} at {MANY}.",
     ),
     Question(
         "Why does tensor parallelism not divide the cache of a model with latent attention (MLA)?",

@@ -23,7 +23,8 @@ _MEANINGS = {
     "memory": "memory bandwidth reached",
     "compute": "peak arithmetic reached",
     "layer_overhead": "overhead of a layer",
-    "sequence_overhead": "overhead of a running request",
+    "sequence_overhead": "overhead of a running request in a step",
+    "request_overhead": "overhead of a request before its prefill",
     "step_overhead": "overhead of a step",
 }
 BOTH = f"recorded {Label.CAPTURED}, predicted {Label.MODELLED}"
@@ -153,7 +154,11 @@ def same_users_table(rows: Sequence[ServingRow]) -> Table:
 def parameters_table(fit: ServingFit) -> Table:
     """What calibration found, with about 95 % of its doubt, and what it assumed."""
     rows = [
-        (_MEANINGS[name], *(_share_or_time(name, x) for x in (e.value, e.low, e.high)), "fitted")
+        (
+            _MEANINGS.get(name, name.replace("_", " ")),
+            *(_share_or_time(name, x) for x in (e.value, e.low, e.high)),
+            "fitted",
+        )
         for name, e in fit.parameters.items()
     ]
     step = quantity(fit.efficiency.step_overhead, "s")

@@ -76,7 +76,12 @@ def test_every_node_of_the_map_is_reached(lesson: Lesson):
 
 @pytest.mark.parametrize(
     ("name", "quizzes"),
-    [("00_start_here", 4), ("01_collectives", 6), ("02_tensor_parallel", 6)],
+    [
+        ("00_start_here", 4),
+        ("01_collectives", 6),
+        ("02_tensor_parallel", 6),
+        ("03_layout_planning", 8),
+    ],
     ids=lambda x: str(x),
 )
 def test_a_lesson_has_enough_to_check_oneself(name: str, quizzes: int):
@@ -162,6 +167,7 @@ def test_ratios_keep_two_digits(ratio: float, shown: str):
 
 SETTINGS = re.compile(
     r"`[^`]*`|TP \d+|\b[Rr]anks? \d(?: and \d)?|bf16|fp32|[Ll]lama-3\.1-(?:8|70)[Bb]"
+    r"|[Qq]wen2\.5-72[Bb]|\b[HAB]\d{3}\b|INT4|FP8|DeepSeek-V3"
     r"|SmolLM2|smollm2-135m|qwen2\.5-[\d.]+b|h100_sxm/\S+|batch 1\b|[Ll]esson \d\d|^\d [A-Z]"
 )
 """Digits that are names or settings: a degree, a rank, a dtype, a model, a step of the map."""
