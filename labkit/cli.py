@@ -255,10 +255,26 @@ def _bench(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+# -- plan --------------------------------------------------------------------------------------
+
+
+def _plan_arguments(parser: argparse.ArgumentParser) -> None:
+    from labkit.plan_cli.arguments import add_arguments
+
+    add_arguments(parser)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from labkit.plan_cli.command import run
+
+    return run(arguments)
+
+
 COMMANDS = {
     "bench": Command("time what ranks do here", _bench_arguments, _bench),
     "doctor": Command("look at this machine and say what to do", _doctor_arguments, _doctor),
     "fetch": Command("bring models onto this machine", _fetch_arguments, _fetch),
     "generate": Command("stream text from a model cut over ranks", _generate_arguments, _generate),
+    "plan": Command("find the layouts of a model on some GPUs", _plan_arguments, _plan),
     "run": Command("call a function on every rank", _run_arguments, _run),
 }

@@ -25,6 +25,7 @@ FLOORS = {
     "labkit.engine": 3,
     "labkit.experiments": 4,
     "labkit.doctor": 4,
+    "labkit.plan_cli": 4,
     "labkit.cli": 4,
     "labkit.__main__": 4,
     "course": 5,
