@@ -44,8 +44,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class PrefillWorker:
-    """seconds: of one prompt alone. transfer: of its caches. rate: requests a second at which the
-    mean TTFT just meets its limit; 0 where no rate does."""
+    """step: of one prompt in each copy of attention. transfer: of one prompt's caches. rate:
+    requests a second at which the mean TTFT just meets its limit; 0 where no rate does."""
 
     layout: Layout
     step: StepTime
@@ -119,10 +119,13 @@ def prefill_worker(
     link, links: that carry the caches away, see `kv_transfer.transfer_seconds`.
     decode_seconds: of the decode step that brings the first token's successor; part of TTFT.
     """
-    step = prefill_step(model, system, layout, workload.prompt_tokens, options=options)
+    prompts = layout.dp
+    step = prefill_step(
+        model, system, layout, workload.prompt_tokens, prompts, options=options, microbatches=1
+    )
     moved = transfer_seconds(model, workload.prompt_tokens, link, links=links)
     spare = workload.ttft - step.seconds - moved - decode_seconds
-    return PrefillWorker(layout, step, moved, largest_rate(step.seconds, spare))
+    return PrefillWorker(layout, step, moved, largest_rate(step.seconds, spare, prompts))
 
 
 def decode_worker(
@@ -195,7 +198,7 @@ def _pools(
     prefill: PrefillWorker, decode: DecodeWorker, workload: Workload, some: int, most: int
 ) -> Pools:
     goodput = min(some * prefill.rate, most * decode.rate)
-    wait = open_queue_wait(goodput, prefill.step.seconds, some)
+    wait = open_queue_wait(goodput, prefill.step.seconds, some * prefill.layout.dp)
     ttft = wait + prefill.step.seconds + prefill.transfer + decode.step.seconds
     return Pools(prefill, decode, some, most, goodput, ttft, decode.step.seconds)
 

@@ -42,7 +42,7 @@ class Answer:
         notes: what to know before believing it.
     """
 
-    question: Question
+    question: Question = field(repr=False)
     ranked: tuple[Candidate, ...]
     rejected: tuple[Rejected, ...]
     notes: tuple[str, ...]

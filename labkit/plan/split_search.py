@@ -113,4 +113,4 @@ def _best_prefillers(
 def _rate(worker: PrefillWorker, spare: float) -> float:
     """Prompts a second at which they wait `spare` seconds on average: each copy of attention takes
     one at a time."""
-    return worker.layout.dp * largest_rate(worker.step.seconds, spare)
+    return largest_rate(worker.step.seconds, spare, worker.layout.dp)
