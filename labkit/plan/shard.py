@@ -8,102 +8,53 @@ with every reason and the degrees that would work. Standard library only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from labkit.plan.division import (
+    PartitionError,
+    balanced_range,
+    balanced_ranges,
+    counted,
+    cuts_a_group,
+    deals_whole_groups,
+    divisors,
+    even_range,
+    pad_to_whole_groups,
+    pad_up,
+    partition_columns,
+    require_degree,
+    require_rank,
+)
+
+__all__ = [
+    "HeadPartition",
+    "PaddingRule",
+    "PartitionError",
+    "PipelineStages",
+    "Remainder",
+    "VocabPartition",
+    "balanced_range",
+    "balanced_ranges",
+    "counted",
+    "cuts_a_group",
+    "deals_whole_groups",
+    "divisors",
+    "even_range",
+    "pad_to_whole_groups",
+    "pad_up",
+    "pad_vocab",
+    "partition_columns",
+    "partition_experts",
+    "partition_heads",
+    "partition_vocab",
+    "pipeline_ranges",
+    "vocab_moves",
+]
+
 PaddingRule = Literal["lcm", "product"]
 Remainder = Literal["first", "middle", "last", "spread"]
-_MOST_LISTED = 12
-
-
-class PartitionError(ValueError):
-    """A division that cannot be done.
-
-    Attributes:
-        reasons: one clause for each rule that is broken.
-        legal: the degrees that break none of them.
-    """
-
-    def __init__(self, reasons: Iterable[str], legal: Iterable[int] = (), note: str = "") -> None:
-        self.reasons = tuple(reasons)
-        self.legal = tuple(legal)
-        self.note = note
-        super().__init__("; ".join(self.reasons) + self._advice())
-
-    def _advice(self) -> str:
-        if not self.legal:
-            return ""
-        shown = ", ".join(str(degree) for degree in self.legal[:_MOST_LISTED])
-        if len(self.legal) > _MOST_LISTED:
-            shown += f", ... {self.legal[-1]}"
-        return f"; legal here: {shown}" + (f" ({self.note})" if self.note else "")
-
-    def __reduce__(self) -> tuple[type[PartitionError], tuple[object, ...]]:
-        return type(self), (self.reasons, self.legal, self.note)
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 KV head`, `2 KV heads`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def divisors(size: int) -> tuple[int, ...]:
-    """The divisors of `size`, rising."""
-    small = [d for d in range(1, math.isqrt(size) + 1) if size % d == 0]
-    return tuple(sorted({*small, *(size // d for d in small)}))
-
-
-def pad_up(size: int, multiple: int) -> int:
-    """The smallest multiple of `multiple` that is at least `size`."""
-    if multiple < 1:
-        raise PartitionError([f"cannot pad to a multiple of {multiple}; it must be at least 1"])
-    return -(-size // multiple) * multiple
-
-
-def even_range(
-    size: int, parts: int, rank: int, what: str = "size", over: str | None = None
-) -> range:
-    """The indices of part `rank` when `size` is cut into `parts` equal parts.
-
-    Raises:
-        PartitionError: `size` does not divide by `parts`; `what` and `over` name the two in the
-            message.
-        IndexError: there is no part `rank`.
-    """
-    _require_degree(parts, "TP")
-    if size % parts:
-        over = over or f"TP {parts}"
-        raise PartitionError([f"{what} {size} does not divide over {over}"], divisors(size))
-    _require_rank(rank, parts)
-    width = size // parts
-    return range(rank * width, (rank + 1) * width)
-
-
-def partition_columns(size: int, tp: int, what: str = "size") -> tuple[range, ...]:
-    """`size` columns in `tp` equal ranges, rank by rank.
-
-    Raises:
-        PartitionError: `size` does not divide by `tp`.
-    """
-    return tuple(even_range(size, tp, rank, what) for rank in range(max(tp, 1)))
-
-
-def cuts_a_group(borders: Iterable[int], group: int) -> bool:
-    """Whether one of the borders lies inside a group: features that share a scale or a word."""
-    return any(border % group for border in borders)
-
-
-def pad_to_whole_groups(size: int, parts: int, group: int) -> int:
-    """The smallest size not below `size` that gives each of `parts` ranks whole groups."""
-    return pad_up(size, parts * group)
-
-
-def deals_whole_groups(size: int, parts: int, group: int) -> bool:
-    """Whether every part gets one when groups are dealt out whole, the last part padded."""
-    groups = -(-size // group)
-    return (parts - 1) * -(-groups // parts) < groups
 
 
 def partition_experts(num_experts: int, ep: int, redundant: int = 0) -> int:
@@ -112,7 +63,7 @@ def partition_experts(num_experts: int, ep: int, redundant: int = 0) -> int:
     Raises:
         PartitionError: with every broken rule and the legal degrees.
     """
-    _require_degree(ep, "EP")
+    require_degree(ep, "EP")
     copies = num_experts + redundant
     shown = counted(num_experts, "expert")
     if redundant:
@@ -124,20 +75,6 @@ def partition_experts(num_experts: int, ep: int, redundant: int = 0) -> int:
     else:
         return copies // ep
     raise PartitionError([reason], divisors(copies))
-
-
-def balanced_range(size: int, parts: int, rank: int) -> range:
-    """Part `rank` of `size` indices in `parts` parts that differ by at most one, longer first."""
-    _require_degree(parts, "the number of parts")
-    _require_rank(rank, parts)
-    base, longer = divmod(size, parts)
-    start = rank * base + min(rank, longer)
-    return range(start, start + base + (rank < longer))
-
-
-def balanced_ranges(size: int, parts: int) -> tuple[range, ...]:
-    """`size` indices in `parts` ranges whose lengths differ by at most one, longer ones first."""
-    return tuple(balanced_range(size, parts, rank) for rank in range(max(parts, 1)))
 
 
 class PipelineStages(tuple[range, ...]):
@@ -161,7 +98,7 @@ def pipeline_ranges(num_layers: int, pp: int, remainder: Remainder = "first") ->
     Raises:
         PartitionError: a stage would hold no layer.
     """
-    _require_degree(pp, "PP")
+    require_degree(pp, "PP")
     if pp > num_layers:
         raise PartitionError(
             [f"PP {pp} leaves stages empty; {num_layers} layers take PP 1 to {num_layers}"],
@@ -217,7 +154,7 @@ class HeadPartition:
     def kv_heads(self, rank: int) -> range:
         """The KV heads whose keys and values `rank` computes and caches."""
         if self.tp > self.num_kv_heads:
-            _require_rank(rank, self.tp)
+            require_rank(rank, self.tp)
             owner = rank * self.num_kv_heads // self.tp
             return range(owner, owner + 1)
         return balanced_range(self.num_kv_heads, self.tp, rank)
@@ -307,7 +244,7 @@ def pad_vocab(vocab_size: int, tp: int, *, multiple: int = 64, rule: PaddingRule
     `"lcm"` is the smallest size divisible by both `multiple` and `tp`. `"product"` divides by
     `multiple * tp`, as Megatron-LM pads, so its checkpoints change size with the degree.
     """
-    _require_degree(tp, "TP")
+    require_degree(tp, "TP")
     unit = multiple * tp if rule == "product" else math.lcm(multiple, tp)
     return pad_up(vocab_size, unit)
 
@@ -341,13 +278,3 @@ def vocab_moves(old: VocabPartition, new: VocabPartition) -> tuple[tuple[int, in
             if rows:
                 moves.append((source, target, rows))
     return tuple(moves)
-
-
-def _require_degree(parts: int, what: str) -> None:
-    if parts < 1:
-        raise PartitionError([f"{what} must be at least 1, not {parts}"])
-
-
-def _require_rank(rank: int, parts: int) -> None:
-    if not 0 <= rank < parts:
-        raise IndexError(f"rank {rank} is outside a group of {parts}")
