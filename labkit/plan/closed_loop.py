@@ -114,4 +114,4 @@ def with_prefills(step: float, added: float, output: int, prefill: float) -> flo
     prefilled itself. Solves  t = step + added * output t / (output t + prefill)."""
     linear = prefill - output * (step + added)
     root = math.sqrt(linear * linear + 4 * output * step * prefill)
-    return (root - linear) / (2 * output)
+    return max(step, (root - linear) / (2 * output))

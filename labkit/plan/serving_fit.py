@@ -35,6 +35,8 @@ GAIN_16BIT = 1.35
 """How much larger a share of their peak 16-bit products reach than 8-bit ones (assumed: twice the
 peak does not halve the time of a product, let alone of what surrounds it)."""
 _MOST_16BIT = 0.85
+_HOPELESS = math.log(1000)
+"""A figure known to no better than this, in logarithms, is not known: from 0 up."""
 _DECODE = ("memory", "layer_overhead", "sequence_overhead")
 _PREFILL = ("compute", "request_overhead")
 _STARTS = {
@@ -196,7 +198,7 @@ def _estimates(
     wide = student_quantile(max(1, len(observed) - len(values)))
     found = {}
     for name, value, error in zip(names, values, errors, strict=True):
-        factor = math.exp(min(wide * error, 700.0))
+        factor = math.exp(wide * error) if wide * error < _HOPELESS else math.inf
         highest = 1.0 if name in ("memory", "compute") else math.inf
         found[name] = Estimate(min(value, highest), value / factor, min(highest, value * factor))
     return MappingProxyType(found)
@@ -204,7 +206,7 @@ def _estimates(
 
 def _doubts(estimates: Mapping[str, Estimate], has_prefill: bool) -> tuple[str, ...]:
     doubts = [
-        f"{name} is {estimate.value:.3g}, and anything from {estimate.low:.2g} to "
+        f"{name} is {estimate.value:.2g}, and anything from {estimate.low:.2g} to "
         f"{estimate.high:.2g} fits about as well"
         for name, estimate in estimates.items()
         if not estimate.is_determined

@@ -25,7 +25,8 @@ def stage_seconds(
         sequences: of all copies of attention together; each gets one row of logits.
         prompt: tokens of each that pass now; 1 in decode.
         context: tokens of each that are in the caches already.
-        running: sequences that cost `sequence_overhead`; none in prefill.
+        running: sequences that cost `sequence_overhead`, each copy of attention its own; none in
+            prefill.
     """
     efficiency = system.efficiency
     bandwidth = efficiency.memory * system.device.memory_bandwidth
@@ -73,7 +74,7 @@ def stage_seconds(
         gather,
         work.num_layers * efficiency.layer_overhead,
         efficiency.step_overhead / layout.pp,
-        running * efficiency.sequence_overhead / layout.pp,
+        running / layout.dp * efficiency.sequence_overhead / layout.pp,
     ]
 
 
