@@ -82,7 +82,10 @@ def _experts(candidate: Candidate) -> Iterator[str]:
     if layout.ep == 1:
         return
     most = max(layer.experts.num_experts for layer, _ in model.layer_kinds if layer.experts)
-    yield f"EP {layout.ep}: a GPU keeps {-(-most // layout.ep)} of {most} experts of a layer."
+    copies = candidate.question.engine.num_redundant_experts
+    held = counted(-(-(most + copies) // layout.ep), "expert")
+    more = f" and {copies} redundant copies" if copies else ""
+    yield f"EP {layout.ep}: a GPU keeps {held} of a layer's {most}{more}."
 
 
 def _latent_once(candidate: Candidate) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 
 class Split(Enum):
@@ -107,13 +108,13 @@ class Matrix:
         """Weights and biases of the copies one token uses."""
         return self.active * self.parameters_each
 
-    @property
+    @cached_property
     def bytes_each(self) -> float:
         """Bytes of one copy: weights, scales, bias in 16 bits (32 where the weights are)."""
         bias_bytes = self.out_features * self.bias * (4 if self.format.bits == 32 else 2)
         return self.format.stored_bytes(self.out_features, self.in_features) + bias_bytes
 
-    @property
+    @cached_property
     def total_bytes(self) -> float:
         """Bytes of all copies."""
         return self.copies * self.bytes_each

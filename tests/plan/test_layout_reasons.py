@@ -99,7 +99,7 @@ def test_the_latent_cache_is_copied_by_tp_and_not_by_dp():
 def test_experts_say_how_many_are_held_touched_and_how_even_they_are_taken_to_be():
     skewed = replace(sparse(), efficiency=Efficiency(balancedness=0.7))
     found = only(skewed, Layout(1, 1, 32, 32))
-    said(found.reasons_for, "keeps 8 of 256 experts")
+    said(found.reasons_for, "keeps 8 experts of a layer's 256.")
     said(found.reasons_against, "balancedness of 0.7 is assumed")
     said(found.reasons_against, "A batch of 64 touches 87 %")
     said(only(sparse(batch=512), Layout(1, 1, 32, 32)).reasons_against, "touches 100 %")
