@@ -56,7 +56,7 @@ class DeviceSpec:
 
     Attributes:
         memory_bytes: what the driver gives to programs, which is what
-            `--gpu-memory-utilization` is a share of: about 1 % below what `nvidia-smi` prints,
+            `--gpu-memory-utilization` is a share of: 1 or 2 % below what `nvidia-smi` prints,
             and not the round number of the name (an H100 "80GB" has 79.1 GiB).
         memory_bandwidth: peak bytes per second.
         peak_flops: operations per second by type, dense and with 32-bit sums where both exist;

@@ -39,6 +39,11 @@ class Layout:
         axes = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "EP": self.ep}
         axes["the number of replicas"] = self.replicas
         wrong = [
+            f"{axis} must be a whole number, not {size!r}"
+            for axis, size in axes.items()
+            if isinstance(size, bool) or not isinstance(size, int)
+        ]
+        wrong = wrong or [
             f"{axis} must be at least 1, not {size}" for axis, size in axes.items() if size < 1
         ]
         if not wrong and self.stage_size % self.ep:

@@ -93,6 +93,14 @@ def test_common_names_are_understood():
     assert link("infiniband").bandwidth == 50e9
 
 
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("A100-PCIe", "a100-pcie-80gb"), ("gb300_nvl72", "gb300"), ("a6000", "rtx-a6000")],
+)
+def test_other_spellings_are_understood(alias, name):
+    assert device(alias) is DEVICES[name]
+
+
 def test_textbook_links_are_the_round_figures():
     assert (link("textbook-nvlink").bandwidth, link("textbook-nvlink").hop_latency) == (450e9, 2e-6)
     assert (link("textbook-pcie").bandwidth, link("textbook-pcie").hop_latency) == (25e9, 5e-6)

@@ -34,6 +34,18 @@ def test_axes_start_at_one(axis):
         Layout(**{axis: 0})
 
 
+@pytest.mark.parametrize("bad", [2.5, float("nan"), "2", True, None])
+def test_axes_are_whole_numbers(bad):
+    with pytest.raises(PartitionError, match="TP must be a whole number, not"):
+        Layout(tp=bad)
+
+
+def test_expert_parallelism_takes_whole_shares_of_a_stage():
+    assert Layout(tp=4, dp=2, ep=4).expert_tp == 2
+    with pytest.raises(PartitionError, match=r"EP 3 does not divide the TP 4 x DP 2 = 8 ranks"):
+        Layout(tp=4, dp=2, ep=3)
+
+
 def test_every_reason_is_given():
     with pytest.raises(LayoutError) as refused:
         validate(spec(intermediate_size=1535), Layout(tp=2, pp=31, ep=2))
