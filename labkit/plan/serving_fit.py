@@ -18,6 +18,7 @@ from labkit.plan.calibration import Estimate
 from labkit.plan.closed_loop import LoopTime, closed_loop
 from labkit.plan.model import ModelSpec
 from labkit.plan.robust_fit import search, standard_errors, student_quantile
+from labkit.plan.serving_capacity import kv_capacity
 from labkit.plan.serving_errors import RowError, mean_abs_error
 from labkit.plan.serving_rows import ServingRow
 from labkit.plan.step_system import Efficiency, System
@@ -63,7 +64,7 @@ class ServingFit:
     system: System
     parameters: Mapping[str, Estimate]
     errors: tuple[RowError, ...]
-    capacity: Capacity | None
+    capacity: Capacity
     options: EngineOptions | None
     doubts: tuple[str, ...]
 
@@ -97,7 +98,7 @@ def calibrate_serving(
     Args:
         system: device, topology, collectives; its efficiency's `step_overhead` is kept where it is
             above 0, else `STEP_OVERHEAD` is assumed, and its balancedness is kept.
-        capacity: see `Capacity`; None where the KV cache never limits.
+        capacity: see `Capacity`; None asks the memory plan of the model on the device.
         options: for the KV cache's dtype.
 
     Raises:
@@ -106,6 +107,7 @@ def calibrate_serving(
     timed = [row for row in rows if row.tpot]
     prompts = _quietest(rows)
     _require_variety(timed, prompts)
+    capacity = capacity or kv_capacity(model, system.device, options)
     base = system.efficiency
 
     names = (*_DECODE, *_PREFILL) if prompts else _DECODE
@@ -149,11 +151,10 @@ def _predict(
     row: ServingRow,
     model: ModelSpec,
     system: System,
-    capacity: Capacity | None,
+    capacity: Capacity,
     options: EngineOptions | None,
 ) -> LoopTime:
-    held = None if capacity is None else capacity(row)
-    return closed_loop(model, system, row, held, options)
+    return closed_loop(model, system, row, capacity(row), options)
 
 
 def _quietest(rows: Sequence[ServingRow]) -> list[ServingRow]:

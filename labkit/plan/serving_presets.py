@@ -9,7 +9,6 @@ from labkit.plan.device_presets import DEVICES
 from labkit.plan.model_presets import resolve_model
 from labkit.plan.recorded_collectives import GRAPH
 from labkit.plan.recorded_serving import ROWS
-from labkit.plan.serving_capacity import kv_capacity
 from labkit.plan.serving_fit import ServingFit, calibrate_serving
 from labkit.plan.step_system import System
 from labkit.plan.topology import Topology
@@ -42,4 +41,4 @@ def vllm_h100() -> ServingFit:
     """
     model, system = resolve_model(RECORDED_MODEL), recorded_system()
     rows = [row for row in ROWS if row.tp in FITTED_DEGREES and row.prompt_tokens == FITTED_PROMPT]
-    return calibrate_serving(rows, model, system, kv_capacity(model, system.device))
+    return calibrate_serving(rows, model, system)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.plan.closed_loop import closed_loop
+from labkit.plan.collective_presets import COLLECTIVE_PRESETS
 from labkit.plan.device_presets import DEVICES
 from labkit.plan.model_presets import resolve_model
 from labkit.plan.recorded_serving import ROWS
@@ -44,7 +45,7 @@ def test_rows_that_were_not_fitted_are_predicted_within_10_percent():
 def test_nominal_lengths_instead_of_those_drawn_still_predict_within_10_percent():
     rows = [replace(row, length_share=1.0) for row in ROWS]
     fitted = [row for row in rows if row.tp in FITTED_DEGREES and row.prompt_tokens == 1024]
-    fit = calibrate_serving(fitted, FIT.model, recorded_system(), FIT.capacity)
+    fit = calibrate_serving(fitted, FIT.model, recorded_system())
     errors = fit.compare([row for row in rows if row not in fitted])
     assert mean_abs_error(errors) < 0.06
     assert max(error_cells(errors).values()) < 0.10
@@ -87,21 +88,21 @@ def test_a_loop_whose_figures_are_known_gives_them_back():
     for row in FITTED:
         loop = closed_loop(FIT.model, system, row, FIT.capacity(row))
         rows.append(replace(row, ttft=loop.ttft, tpot=loop.tpot))
-    found = calibrate_serving(rows, FIT.model, recorded_system(), FIT.capacity).efficiency
+    found = calibrate_serving(rows, FIT.model, recorded_system()).efficiency
     for name in ("memory", "compute", "layer_overhead", "sequence_overhead", "request_overhead"):
         assert getattr(found, name) == pytest.approx(getattr(known, name), rel=0.02), name
 
 
 def test_one_wild_row_does_not_move_the_fit_far():
     wild = [replace(FITTED[0], tpot=3 * FITTED[0].tpot), *FITTED[1:]]
-    found = calibrate_serving(wild, FIT.model, recorded_system(), FIT.capacity)
+    found = calibrate_serving(wild, FIT.model, recorded_system())
     assert mean_abs_error(found.compare(HELD_OUT)) < 0.07
 
 
 def test_without_a_ttft_what_decode_pays_is_fitted_and_prefill_is_kept():
     rows = [replace(row, ttft=0.0) for row in FITTED]
     base = recorded_system().with_efficiency(Efficiency(compute=0.5, compute_16bit=0.7))
-    fit = calibrate_serving(rows, FIT.model, base, FIT.capacity)
+    fit = calibrate_serving(rows, FIT.model, base)
     assert set(fit.parameters) == {"memory", "layer_overhead", "sequence_overhead"}
     assert (fit.efficiency.compute, fit.efficiency.compute_16bit) == (0.5, 0.7)
     assert any("no row has a TTFT" in doubt for doubt in fit.doubts)
@@ -130,7 +131,7 @@ def test_a_fit_carries_over_to_another_device_by_its_data_sheet():
 )
 def test_rows_that_cannot_tell_the_figures_apart_are_refused(rows, named):
     with pytest.raises(ValueError, match=named):
-        calibrate_serving(rows, FIT.model, recorded_system(), FIT.capacity)
+        calibrate_serving(rows, FIT.model, recorded_system())
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,16 @@ def test_capacity_is_none_where_the_weights_do_not_fit():
     assert capacity(ServingRow(1, 1024, 1024, 4)) == 0
     with pytest.raises(ValueError, match="capacity is 0 sequences"):
         closed_loop(FIT.model, recorded_system(), ROWS[0], 0)
+
+
+@pytest.mark.parametrize("name", [None, "h100_sxm/nccl/2.27.3/all_reduce"])
+def test_with_other_collectives_the_bar_still_holds(name):
+    device = DEVICES["h100"]
+    preset = COLLECTIVE_PRESETS[name] if name else None
+    fit = calibrate_serving(
+        FITTED, FIT.model, System(device, Topology.for_device(device, 8), preset)
+    )
+    errors = fit.compare(HELD_OUT)
+    assert mean_abs_error(errors) < 0.10
+    assert max(error_cells(errors).values()) < 0.20
+    assert mean_abs_error(errors) > mean_abs_error(FIT.compare(HELD_OUT))
