@@ -10,7 +10,6 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from labkit.plan.layout import Layout
 from labkit.plan.model import CacheKind, LayerCache, LayerSpec, ModelSpec
@@ -22,7 +21,6 @@ _EIGHT_BITS_AND_LESS = {"fp8": "fp8", "int8": "int8", "nvfp4": "fp4"}
 _NORM_PASSES = 10
 """Times a layer reads or writes a hidden state whole on every rank: two norms with their residual
 (4 each), and the two outputs that are reduced."""
-_Work = TypeVar("_Work")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from labkit.plan.engine_options import EngineOptions
 from labkit.plan.hardware import LinkSpec
 from labkit.plan.layout import Layout
 from labkit.plan.link_presets import LINKS
-from labkit.plan.model_presets import resolve_model
+from labkit.plan.model_presets import MODELS, resolve_model
 from labkit.plan.roofline import decode_intensity, prefill_intensity, ridge
 from labkit.plan.serving_presets import vllm_all_reduce
 from labkit.plan.step_system import Efficiency, Fidelity, LinkScaled, System
@@ -277,3 +277,15 @@ def test_a_link_of_your_own_is_taken_as_it_is():
     system = System(H100, Topology.for_device(H100, 2, link))
     step = decode_step(QWEN, system, Layout(tp=2), 1)
     assert step.terms["all-reduce latency"] == pytest.approx(160 * 2 * 20e-6)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_preset_can_be_timed_and_its_terms_are_finite(name):
+    model = resolve_model(name)
+    for layout in (Layout(), Layout(tp=2, pp=2), Layout(tp=2, dp=4, ep=8)):
+        for step in (
+            decode_step(model, full(), layout, 8, 3000),
+            prefill_step(model, full(), layout, 3000, 2),
+        ):
+            assert all(0 <= seconds < 60 for seconds in step.terms.values())
+            assert step.terms["weights"] > 0
