@@ -11,7 +11,14 @@ from labkit.plan.attention_shapes import (
     self_attention,
 )
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import assemble, first_of, layer_count, layer_numbers, whole_number
+from labkit.plan.family_assembly import (
+    assemble,
+    first_of,
+    layer_count,
+    layer_numbers,
+    predicted_layers,
+    whole_number,
+)
 from labkit.plan.latent_families import latent_layer
 from labkit.plan.layer_shapes import gated_mlp_matrices, norm
 from labkit.plan.model import Experts, LayerSpec, ModelSpec
@@ -120,8 +127,7 @@ def _prediction(fields: ConfigFields) -> tuple[int, tuple[Matrix, ...]]:
     """Multi-token prediction: one projection and three norms for all its layers, and the model's
     own embedding and LM head unless the config gives it an embedding of its own."""
     hidden = fields.positive_int("hidden_size")
-    name = first_of(fields, "mtp_num_hidden_layers", "num_nextn_predict_layers")
-    layers = whole_number(fields, name, 0)
+    layers = predicted_layers(fields, "mtp_num_hidden_layers", "num_nextn_predict_layers")
     if fields.flag("mtp_use_dedicated_embeddings"):
         raise fields.refuse("mtp_use_dedicated_embeddings", "known is the model's own embedding")
     if not layers:

@@ -72,9 +72,11 @@ def assemble(
     )
 
 
-def layer_count(fields: ConfigFields, field: str = "num_hidden_layers") -> int:
+def layer_count(
+    fields: ConfigFields, field: str = "num_hidden_layers", default: int | None = None
+) -> int:
     """How many layers there are; not so many that listing them takes long."""
-    count = fields.positive_int(field)
+    count = fields.positive_int(field, default)
     if count > MOST_LAYERS:
         raise fields.refuse(field, f"at most {MOST_LAYERS} can be sized")
     return count
@@ -107,6 +109,15 @@ def read_dtype(fields: ConfigFields) -> str:
 def stored_as(matrices: Iterable[Matrix], dtype: str) -> tuple[Matrix, ...]:
     """The matrices, unquantised, in a dtype of `FORMATS`."""
     return tuple(replace(matrix, format=FORMATS[dtype]) for matrix in matrices)
+
+
+def predicted_layers(fields: ConfigFields, *names: str) -> int:
+    """Layers of multi-token prediction, by the first of these names; none where none is there."""
+    field = first_of(fields, *names)
+    count = whole_number(fields, field, 0)
+    if count > MOST_LAYERS:
+        raise fields.refuse(field, f"at most {MOST_LAYERS} can be sized")
+    return count
 
 
 def whole_number(fields: ConfigFields, field: str, default: int | None = None) -> int:

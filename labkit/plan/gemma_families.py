@@ -178,7 +178,7 @@ def _gemma4_experts(fields: ConfigFields) -> tuple[Experts, tuple[Matrix, ...]]:
 
 def read_gemma3n(fields: ConfigFields) -> ModelSpec:
     """Gemma 3n: several streams of hidden states (AltUp) and a low-rank residual (LAuReL)."""
-    hidden, streams = fields.positive_int("hidden_size"), fields.positive_int("altup_num_inputs", 4)
+    hidden, streams = fields.positive_int("hidden_size"), layer_count(fields, "altup_num_inputs", 4)
     kinds = read_layer_types(
         fields, _KINDS, lambda i: SLIDING_ATTENTION if (i + 1) % 5 else FULL_ATTENTION
     )

@@ -16,7 +16,13 @@ from collections.abc import Callable, Mapping
 
 from labkit.plan.attention_shapes import read_layer_types
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import assemble, first_of, layer_count, whole_number
+from labkit.plan.family_assembly import (
+    assemble,
+    first_of,
+    layer_count,
+    predicted_layers,
+    whole_number,
+)
 from labkit.plan.layer_shapes import gated_mlp_matrices, norm
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
 from labkit.plan.moe_shapes import deepseek_experts, expert_matrices, prediction_extra, router
@@ -105,7 +111,7 @@ def read_deepseek(fields: ConfigFields) -> ModelSpec:
 
     read_layer_types(fields, ("full_attention", *SPARSE_ATTENTION), lambda _: "")
     dense = _dense_layers(fields)
-    predicted = whole_number(fields, "num_nextn_predict_layers", 0)
+    predicted = predicted_layers(fields, "num_nextn_predict_layers")
     notes: tuple[str, ...] = ()
     if has_indexer:
         top = fields.positive_int("index_topk", 2048)

@@ -15,7 +15,13 @@ from labkit.plan.attention_shapes import (
     self_attention,
 )
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import assemble, first_of, layer_count, whole_number
+from labkit.plan.family_assembly import (
+    assemble,
+    first_of,
+    layer_count,
+    predicted_layers,
+    whole_number,
+)
 from labkit.plan.layer_shapes import norm, plain_mlp_matrices
 from labkit.plan.mamba_mixers import mamba2_mixer
 from labkit.plan.model import CacheKind, Experts, LayerCache, LayerSpec, ModelSpec
@@ -48,7 +54,7 @@ def read_nemotron_h(fields: ConfigFields) -> ModelSpec:
     if fields.has("num_hidden_layers") and layer_count(fields) != len(kinds):
         raise fields.refuse("num_hidden_layers", f"the pattern has {len(kinds)} layers")
     layers = {kind: _layer(fields, kind) for kind in dict.fromkeys(kinds)}
-    predicted = whole_number(fields, "num_nextn_predict_layers", 0)
+    predicted = predicted_layers(fields, "num_nextn_predict_layers")
     mtp: tuple[str, ...] = ()
     if predicted:
         mtp = _kinds(fields, "mtp_hybrid_override_pattern", ("mtp_layers_block_type",))

@@ -17,6 +17,7 @@ from labkit.plan.family_assembly import (
     first_of,
     layer_count,
     layer_numbers,
+    predicted_layers,
     same_everywhere,
     whole_number,
 )
@@ -57,7 +58,7 @@ def read_glm4_moe(fields: ConfigFields) -> ModelSpec:
         mlp = gated_mlp_matrices(hidden, fields.positive_int("intermediate_size"))
         return attention_layer(fields, attention, mlp, window=window)
 
-    predicted = whole_number(fields, "num_nextn_predict_layers", 0)
+    predicted = predicted_layers(fields, "num_nextn_predict_layers")
     return assemble(
         fields,
         [layer(number) for number in range(layers)],
@@ -114,7 +115,7 @@ def read_ernie_moe(fields: ConfigFields) -> ModelSpec:
         gated_mlp_matrices(hidden, fields.positive_int("intermediate_size"), bias=bias),
     )
     sparse = attention_layer(fields, attention, block, experts)
-    predicted = whole_number(fields, "num_nextn_predict_layers", 0)
+    predicted = predicted_layers(fields, "num_nextn_predict_layers")
     extra = (
         norm("model.mtp_emb_norm.0", hidden),
         norm("model.mtp_hidden_norm.0", hidden),
