@@ -15,7 +15,7 @@ from labkit.plan.model import LayerSpec, ModelSpec
 from labkit.plan.module_patterns import layer_module
 from labkit.plan.quantization_formats import Rule
 from labkit.plan.quantization_methods import read_rule
-from labkit.plan.weights import Matrix
+from labkit.plan.weights import Matrix, WeightFormat
 
 _NEVER = frozenset({"norms", "router", "embedding", "MTP"})
 _FIELDS = ("quantization_config", "compression_config")
@@ -38,7 +38,7 @@ def quantize(spec: ModelSpec, fields: ConfigFields) -> ModelSpec:
     return replace(
         spec,
         layers=layers,
-        head=_stored(spec.head, rule, None),
+        head=_stored(spec.head, [_format(matrix, rule, None) for matrix in spec.head]),
         mtp_layers=_stored_layers(spec.mtp_layers, rule, len(layers)),
         quantization=rule.words,
         notes=(*spec.notes, *rule.notes),
@@ -47,21 +47,29 @@ def quantize(spec: ModelSpec, fields: ConfigFields) -> ModelSpec:
 
 def _stored_layers(layers: tuple[LayerSpec, ...], rule: Rule, first: int) -> tuple[LayerSpec, ...]:
     """Layers that were equal and stay so are the same object afterwards."""
-    known: dict[LayerSpec, LayerSpec] = {}
+    known: dict[tuple[int, tuple[int, ...]], LayerSpec] = {}
     found = []
     for index, layer in enumerate(layers, first):
-        stored = replace(layer, matrices=_stored(layer.matrices, rule, index))
-        found.append(known.setdefault(stored, stored))
+        formats = [_format(matrix, rule, index) for matrix in layer.matrices]
+        key = id(layer), tuple(map(id, formats))
+        if key not in known:
+            known[key] = replace(layer, matrices=_stored(layer.matrices, formats))
+        found.append(known[key])
     return tuple(found)
 
 
-def _stored(matrices: Iterable[Matrix], rule: Rule, layer: int | None) -> tuple[Matrix, ...]:
-    found = []
-    for matrix in matrices:
-        module = matrix.name if layer is None else layer_module(layer, matrix.name)
-        is_weight = matrix.in_features > 1 and matrix.part not in _NEVER
-        if is_weight and not matrix.name.endswith(_LEFT_OUT):
-            stored = rule.format_of(module, matrix.part)
-            matrix = replace(matrix, format=stored) if stored is not None else matrix
-        found.append(matrix)
-    return tuple(found)
+def _stored(
+    matrices: Iterable[Matrix], formats: Iterable[WeightFormat | None]
+) -> tuple[Matrix, ...]:
+    return tuple(
+        matrix if format is None else replace(matrix, format=format)
+        for matrix, format in zip(matrices, formats, strict=True)
+    )
+
+
+def _format(matrix: Matrix, rule: Rule, layer: int | None) -> WeightFormat | None:
+    """How the rule stores it; None where it stays as it is."""
+    if matrix.in_features == 1 or matrix.part in _NEVER or matrix.name.endswith(_LEFT_OUT):
+        return None
+    module = matrix.name if layer is None else layer_module(layer, matrix.name)
+    return rule.format_of(module, matrix.part)

@@ -26,6 +26,7 @@ from labkit.plan.quantization_formats import (
 from labkit.plan.weights import WeightFormat
 
 _HEAD = "LM head"
+_GPTQ_BITS = (2, 3, 4, 8)
 
 
 def read_rule(fields: ConfigFields) -> Rule:
@@ -80,34 +81,42 @@ def _read_gptq(fields: ConfigFields) -> Rule:
     packed = fields.word("checkpoint_format", "gptq")
     if packed not in ("gptq", "gptq_v2"):
         raise fields.refuse("checkpoint_format", "gptq and gptq_v2 can be sized")
-    bits = read_bits(fields, "bits", allowed=(2, 3, 4, 8))
+    bits = read_bits(fields, "bits", allowed=_GPTQ_BITS)
     size = read_group_size(fields, "group_size")
     stored = integer_groups(bits, size, order=True)
     inside = _modules_in_block(fields)
-    refuse_bad_expressions(fields, "dynamic", fields.nested("dynamic"))
-    changes = [
-        (pattern, ConfigFields(fields.nested("dynamic"), f"{fields.prefix}dynamic."))
-        for pattern in fields.nested("dynamic")
-    ]
+    changes = _dynamic_rules(fields, bits, size)
 
     def format_of(module: str, part: str) -> WeightFormat | None:
         if part == _HEAD:
             return stored if fields.flag("lm_head") else None
         if inside and not listed(module, inside):
             return None
-        for pattern, dynamic in changes:
-            if any(re.match(re.sub(r"^[+-]:", "", pattern), name) for name in called(module)):
-                if pattern.startswith("-:"):
-                    return None
-                own = ConfigFields(dynamic.nested(pattern), f"{dynamic.prefix}{pattern}.")
-                return integer_groups(
-                    read_bits(own, "bits", allowed=(2, 3, 4, 8)) if own.has("bits") else bits,
-                    read_group_size(own, "group_size") if own.has("group_size") else size,
-                    order=True,
-                )
+        for expression, changed in changes:
+            if any(expression.match(name) for name in called(module)):
+                return changed
         return stored
 
     return Rule(f"INT{bits} (GPTQ), {_groups(size)}", format_of)
+
+
+def _dynamic_rules(
+    fields: ConfigFields, bits: int, size: int
+) -> list[tuple[re.Pattern[str], WeightFormat | None]]:
+    """GPTQ's exceptions: `-:` leaves what it matches, `+:` or nothing changes its bits or group."""
+    refuse_bad_expressions(fields, "dynamic", fields.nested("dynamic"))
+    dynamic = ConfigFields(fields.nested("dynamic"), f"{fields.prefix}dynamic.")
+    found: list[tuple[re.Pattern[str], WeightFormat | None]] = []
+    for pattern in dynamic.values:
+        expression = re.compile(re.sub(r"^[+-]:", "", pattern))
+        if pattern.startswith("-:"):
+            found.append((expression, None))
+            continue
+        own = ConfigFields(dynamic.nested(pattern), f"{dynamic.prefix}{pattern}.")
+        own_bits = read_bits(own, "bits", allowed=_GPTQ_BITS) if own.has("bits") else bits
+        own_size = read_group_size(own, "group_size") if own.has("group_size") else size
+        found.append((expression, integer_groups(own_bits, own_size, order=True)))
+    return found
 
 
 def _modules_in_block(fields: ConfigFields) -> tuple[str, ...]:
