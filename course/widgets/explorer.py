@@ -53,7 +53,10 @@ class ExplorerWidget(anywidget.AnyWidget):
         return answer
 
     def _answer_choice(self, change: dict[str, Any]) -> None:
-        self.answers = self._around(change["new"])
+        new = change["new"]
+        if self._key(new) not in self._known:
+            self.answers = {self._key(new): self._view_of(new)}  # at once; the neighbours follow
+        self.answers = self._around(new)
 
     def _around(self, choice: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         return {self._key(near): self._view_of(near) for near in self._neighbours(choice)}

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-Look = Literal["first", "again", "filler"]
-"""Of a bar: the thing itself (blue), what is paid on top (vermillion, hatched), filling (grey)."""
+Look = Literal["first", "again", "filler", "second", "third"]
+"""Of a bar: the thing itself (blue), what is paid on top (vermillion, hatched), filling (grey);
+second (green, dotted) and third (purple, banded) things where there are several."""
 
 
 @dataclass(frozen=True)
