@@ -13,6 +13,7 @@ function render({ model, el }) {
   const figure = element("div", { className: "labkit-scroll" });
   const chart = element("div");
   const sentences = element("ul");
+  const commands = element("div");
   const origin = element("p", { className: "labkit-hint" });
   const controls = model.get("controls").map((control) => makeControl(control, choose));
   let drawn; // the answer that the page shows
@@ -48,12 +49,13 @@ function render({ model, el }) {
     figure.replaceChildren(...(view.rows.length ? [drawTable(view), drawLegend(view)] : []));
     chart.replaceChildren(...(view.chart ? [drawChart(view.chart)] : []));
     sentences.replaceChildren(...list(view.sentences).children);
+    commands.replaceChildren(...view.commands.flatMap(drawCommand));
     origin.textContent = view.origin;
   }
 
   const panel = element("div", { className: "labkit-controls" });
   panel.append(...controls.map((control) => control.box));
-  el.append(panel, hint, waiting, verdict, figure, chart, sentences, origin);
+  el.append(panel, hint, waiting, verdict, figure, chart, sentences, commands, origin);
   model.on("change:choice", show);
   model.on("change:answers", show);
   show();
@@ -100,6 +102,10 @@ function jumpButton({ text, choice }, choose, controls) {
     controls.find(({ name }) => name in choice)?.input.focus();
   });
   return button;
+}
+
+function drawCommand([name, text]) {
+  return [element("p", { className: "labkit-hint" }, name), element("pre", { tabIndex: 0 }, text)];
 }
 
 function list(lines) {

@@ -69,6 +69,8 @@ class View:
     """Heading and what stands under it, for each column of the figure."""
     rows: tuple[tuple[str, Sequence[Cell]], ...] = ()
     legend: tuple[tuple[Look, str], ...] = field(default=())
+    commands: tuple[tuple[str, str], ...] = ()
+    """What each is for, and lines to type."""
     chart: Mapping[str, Any] | None = None
     """Curves under the figure, as `Chart.geometry` places them."""
 

@@ -14,7 +14,7 @@ from course.widgets.explorer_view import Look
 from course.widgets.layout_answer import Row, answer_at
 from course.widgets.layout_bars import Part, memory_parts, step_parts
 from course.widgets.layout_controls import CONTROLS, LIMITS, START, at, in_words
-from course.widgets.layout_view import chart, headline, origin, sentences, view_of
+from course.widgets.layout_view import chart, commands, headline, origin, sentences, view_of
 from course.widgets.twin import Bundle, Twinned
 
 if TYPE_CHECKING:
@@ -41,9 +41,10 @@ class LayoutExplorer(Twinned):
         self.answer = answer_at(self.position)
 
     def static(self) -> tuple[str, str]:
-        lines = [f"{in_words(START)}.", *sentences(self.position, self.answer)]
+        lines = [f"{in_words(START)}.", *sentences(self.answer)]
         tables = [self.layouts_table(), self.limits_table()]
-        return on_paper(headline(self.answer), lines, tables, origin(self.position))
+        typed = commands(self.position, self.answer)
+        return on_paper(headline(self.answer), lines, tables, origin(self.position), typed)
 
     def pictures(self) -> list[Bundle]:
         return [self._draw_bars(), self._draw_chart()]

@@ -55,7 +55,8 @@ def view(position: Position) -> View:
     return View(
         headline=headline(found),
         is_good=found.best is not None,
-        sentences=sentences(position, found),
+        sentences=sentences(found),
+        commands=commands(position, found),
         origin=origin(position),
         hint=HINT,
         reasons=() if found.best else _nothing(found.answer),
@@ -83,21 +84,27 @@ def headline(found: LayoutAnswer) -> str:
     )
 
 
-def sentences(position: Position, found: LayoutAnswer) -> tuple[str, ...]:
-    """The objective, reasons for and against the best layout, its terms, and how to start it."""
+def sentences(found: LayoutAnswer) -> tuple[str, ...]:
+    """The objective, the best layout's terms, reasons for it and against it."""
     answer, best = found.answer, found.best
     assert answer is not None
     if best is None:
         return (answer.objective,)
-    name = MODELS[position.model].hf_ids[0]
     return (
         answer.objective,
         f"Its decode step: {parts_in_words(step_parts(best.decode), 's')}.",
         f"A rank: {parts_in_words(memory_parts(best.memory), 'B')}.",
         *(f"For it: {reason}" for reason in best.reasons_for),
         *(f"Against it: {reason}" for reason in best.reasons_against),
-        *(f"{engine}: {' '.join(flags(engine, best, name).split())}" for engine in ENGINES),
     )
+
+
+def commands(position: Position, found: LayoutAnswer) -> tuple[tuple[str, str], ...]:
+    """How each engine is started with the best layout."""
+    if found.best is None:
+        return ()
+    name, best = MODELS[position.model].hf_ids[0], found.best
+    return tuple((f"{engine}, started so:", flags(engine, best, name)) for engine in ENGINES)
 
 
 def origin(position: Position) -> str:

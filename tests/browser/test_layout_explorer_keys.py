@@ -27,6 +27,7 @@ def test_explorer_answers_keys_and_shows_bars_and_curves(browser: Any):
     expect(rows).to_have_count(len(view_of(START).rows))
     expect(page.locator(".labkit-legend .labkit-look-third")).to_have_count(1)
     expect(page.locator("svg.labkit-chart path").first).to_be_visible()
+    expect(page.locator("pre").first).to_contain_text("vllm serve")
     if folder := os.environ.get("LABKIT_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / "layout_explorer.png", full_page=True)
 

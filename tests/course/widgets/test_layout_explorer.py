@@ -85,12 +85,12 @@ def test_what_does_not_fit_says_so():
 
 
 def test_reasons_and_the_flags_of_every_engine_are_in_sight():
-    said = " ".join(view_of(START).sentences)
+    shown = view_of(START)
+    said = " ".join(shown.sentences)
     assert "For it: " in said
     assert "Against it: " in said
-    for engine in ENGINES:
-        assert f"{engine}: " in said
-    assert "vllm serve Qwen/Qwen2.5-72B --tensor-parallel-size 8" in said
+    assert [name.partition(",")[0] for name, _ in shown.commands] == list(ENGINES)
+    assert "vllm serve Qwen/Qwen2.5-72B --tensor-parallel-size 8" in shown.commands[0][1]
 
 
 def test_the_twin_says_what_the_page_says(explorer):
@@ -99,6 +99,8 @@ def test_the_twin_says_what_the_page_says(explorer):
     assert shown.headline in text
     for sentence in shown.sentences:
         assert sentence in text
+    for _, lines in shown.commands:
+        assert lines in text
     for name, _ in shown.rows:
         assert name in text
         assert name in body
