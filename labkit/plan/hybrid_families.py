@@ -114,7 +114,8 @@ def read_lfm2(fields: ConfigFields) -> ModelSpec:
 
 def _lfm2_width(fields: ConfigFields) -> int:
     """Two thirds of the MLP's nominal width, times a factor, rounded up to a multiple."""
-    width = fields.positive_int(first_of(fields, "block_ff_dim", "intermediate_size"))
+    name = "block_ff_dim" if fields.has("block_ff_dim") else "intermediate_size"
+    width = fields.positive_int(name)
     if not fields.flag("block_auto_adjust_ff_dim", True):
         return width
     width = 2 * width // 3

@@ -150,6 +150,7 @@ def read_granite_hybrid(fields: ConfigFields) -> ModelSpec:
     inner = fields.positive_int("mamba_expand", 2) * hidden
     mixer = mamba2_mixer(fields, _HYBRID_NAMES, inner, bias=fields.flag("mamba_proj_bias"))
     width, experts = fields.positive_int("shared_intermediate_size"), None
+    whole_number(fields, "num_experts_per_tok", 0)
     block = gated_mlp_matrices(hidden, width, prefix="shared_mlp")
     if whole_number(fields, "num_local_experts", 0):
         experts = read_experts(

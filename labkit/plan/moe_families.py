@@ -1,8 +1,13 @@
 """Readers of mixture-of-experts families: grouped-query attention, and routed experts alone.
 
-Published figures of active parameters differ in what they count: Mixtral's 12.9B, Qwen3's 22B and
-3.3B hold the embedding (`num_active_parameters`), gpt-oss's 5.1B and 3.6B do not
-(`num_active_parameters_without_embedding`).
+What makers publish as active parameters differs in what it counts:
+
+- with the embedding (`num_active_parameters`): Mixtral 12.9B and 39B, Qwen3 22B and 3.3B, OLMoE
+  1.3B, Phi-3.5-MoE 6.6B, Llama 4 17B, Qwen3.5 17B;
+- without an embedding that is only looked up (`num_active_parameters_without_embedding`):
+  DeepSeek-V3 37B, gpt-oss 5.1B and 3.6B, DeepSeek-V2-Lite 2.4B, LongCat-Flash 27B, Nemotron 3
+  Nano 3.2B;
+- without the LM head either: MiniMax-M1 45.9B, GLM-4.5 32B and 12B.
 """
 
 from __future__ import annotations
