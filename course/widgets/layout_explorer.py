@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course.figure import new_figure
 from course.labels import Label, quantity
@@ -147,7 +147,7 @@ def _draw(
     for index, part in enumerate(tracks[0]):
         sizes = [track[index].size for track in tracks]
         colour, hatch = _PAINT[part.look]
-        paint = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "linewidth": 0}
+        paint: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "linewidth": 0}
         axes.barh(names, sizes, left=left, height=0.6, label=part.name, **paint)
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     for place, total in enumerate(left):
