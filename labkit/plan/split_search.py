@@ -78,13 +78,12 @@ def _best_decoders(question: Question, fitting: Sequence[FittingLayout]) -> dict
         points = serving_points(question, each.layout, own_prefill=False)
         point, limit = largest_point(question, points, room)
         rate = point.batch / (question.output_tokens * point.tpot)
-        size = each.layout.replica_size
-        if question.slo.misses(None, point.tpot) or (
-            size in best and best[size].worker.rate >= rate
-        ):
+        if question.slo.misses(None, point.tpot):
             continue
         worker = DecodeWorker(each.layout, point.decode, point.batch, rate)
-        best[size] = _Decoder(each, point, limit, worker)
+        size = worker.gpus
+        if size not in best or _is_better(worker, best[size].worker):
+            best[size] = _Decoder(each, point, limit, worker)
     return best
 
 
@@ -103,11 +102,16 @@ def _best_prefillers(
             question.model, question.prompt_tokens, link, links=layout.tp * layout.pp
         )
         worker = PrefillWorker(layout, step, moved, 0.0)
-        rate = _rate(worker, slo.ttft - step.seconds - moved)
-        size = layout.replica_size
-        if rate > 0 and (size not in best or best[size].rate < rate):
-            best[size] = replace(worker, rate=rate)
+        worker = replace(worker, rate=_rate(worker, slo.ttft - step.seconds - moved))
+        size = worker.gpus
+        if worker.rate > 0 and (size not in best or _is_better(worker, best[size])):
+            best[size] = worker
     return best
+
+
+def _is_better(worker: PrefillWorker | DecodeWorker, kept: PrefillWorker | DecodeWorker) -> bool:
+    """By the rate; of equals the one that keeps experts whole."""
+    return (worker.rate, -worker.layout.expert_tp) > (kept.rate, -kept.layout.expert_tp)
 
 
 def _rate(worker: PrefillWorker, spare: float) -> float:
