@@ -7,12 +7,12 @@ that do not divide: the rank that holds most is the one described. Standard libr
 from __future__ import annotations
 
 import math
-import weakref
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from labkit.plan.kept_by_model import KeptByModel
 from labkit.plan.layout import Layout
 from labkit.plan.model import CacheKind, LayerCache, ModelSpec
 from labkit.plan.shard import pad_vocab, pipeline_ranges
@@ -66,7 +66,7 @@ class StageShare:
         )
 
 
-_KEPT: dict[int, tuple[weakref.ref[ModelSpec], dict[object, tuple[StageShare, ...]]]] = {}
+_SHARES: KeptByModel[tuple[StageShare, ...]] = KeptByModel()
 
 
 def stage_shares(
@@ -77,14 +77,8 @@ def stage_shares(
     Raises:
         PartitionError: a stage would hold no layer.
     """
-    held = _KEPT.get(id(model))
-    if held is None or held[0]() is not model:
-        held = _KEPT[id(model)] = weakref.ref(model), {}
-        weakref.finalize(model, _KEPT.pop, id(model), None)
     key = (layout.tp, layout.pp, layout.dp, layout.ep, num_redundant_experts)
-    if key not in held[1]:
-        held[1][key] = _stage_shares(model, layout, num_redundant_experts)
-    return held[1][key]
+    return _SHARES.get(model, key, lambda: _stage_shares(model, layout, num_redundant_experts))
 
 
 def rank_bytes(matrix: Matrix, layout: Layout, num_redundant_experts: int = 0) -> float:
@@ -95,9 +89,17 @@ def rank_bytes(matrix: Matrix, layout: Layout, num_redundant_experts: int = 0) -
     tp = layout.tp
     if matrix.split is Split.VOCAB:
         return matrix.total_bytes * pad_vocab(matrix.out_features, tp) / (matrix.out_features * tp)
-    if matrix.split is Split.COLUMN or matrix.split is Split.ROW:
-        return matrix.total_bytes * head_share(matrix.heads, tp)
-    return matrix.total_bytes
+    return matrix.total_bytes * rank_share(matrix, tp)
+
+
+def rank_share(matrix: Matrix, tp: int) -> float:
+    """The part of one copy that a rank holds, padding left out."""
+    return 1.0 if matrix.split is Split.WHOLE else head_share(matrix.heads, tp)
+
+
+def kv_heads_held(cache: LayerCache, tp: int) -> int:
+    """KV heads that a rank keeps: its part, one of its own at least; a latent whole."""
+    return cache.heads if cache.kind is CacheKind.LATENT else -(-cache.heads // tp)
 
 
 def head_share(heads: int, tp: int) -> float:
@@ -141,11 +143,10 @@ def _last(model: ModelSpec, pp: int) -> tuple[Matrix, ...]:
 
 
 def _rank_cache(cache: LayerCache, count: int, tp: int) -> RankCache:
-    heads = cache.heads if cache.kind is CacheKind.LATENT else -(-cache.heads // tp)
     state = cache.state_elements * cache.state_bytes_per_element
     return RankCache(
         count=count,
-        elements=count * heads * cache.elements_per_head,
+        elements=count * kv_heads_held(cache, tp) * cache.elements_per_head,
         window=cache.window,
         state_bytes=count * state * head_share(cache.state_heads, tp) if state else 0.0,
     )

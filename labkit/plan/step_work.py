@@ -6,13 +6,14 @@ layout, so that a step costs a few multiplications afterwards.
 
 from __future__ import annotations
 
-import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from labkit.plan.kept_by_model import KeptByModel
 from labkit.plan.layout import Layout
-from labkit.plan.model import CacheKind, LayerCache, LayerSpec, ModelSpec
+from labkit.plan.model import LayerCache, LayerSpec, ModelSpec
+from labkit.plan.rank_weights import head_share, kv_heads_held, rank_share
 from labkit.plan.shard import pipeline_ranges
 from labkit.plan.weights import Matrix, Split
 
@@ -106,7 +107,7 @@ def expected_coverage(num_experts: int, top_k: int, tokens: float) -> float:
     return 1.0 - (1.0 - top_k / num_experts) ** tokens
 
 
-_KEPT: dict[int, tuple[weakref.ref[ModelSpec], dict[object, tuple[StageWork, ...]]]] = {}
+_WORKS: KeptByModel[tuple[StageWork, ...]] = KeptByModel()
 
 
 def stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
@@ -115,14 +116,8 @@ def stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
     Raises:
         PartitionError: a stage would hold no layer.
     """
-    held = _KEPT.get(id(model))
-    if held is None or held[0]() is not model:
-        held = _KEPT[id(model)] = weakref.ref(model), {}
-        weakref.finalize(model, _KEPT.pop, id(model), None)
-    kept, key = held[1], (layout.tp, layout.pp, layout.dp, layout.ep)
-    if key not in kept:
-        kept[key] = _stage_works(model, layout)
-    return kept[key]
+    key = (layout.tp, layout.pp, layout.dp, layout.ep)
+    return _WORKS.get(model, key, lambda: _stage_works(model, layout))
 
 
 def _stage_works(model: ModelSpec, layout: Layout) -> tuple[StageWork, ...]:
@@ -179,15 +174,6 @@ def _head(model: ModelSpec) -> tuple[Matrix, ...]:
     return (*model.head, *table) if model.tie_word_embeddings else model.head
 
 
-def rank_share(matrix: Matrix, tp: int) -> float:
-    """The part of one copy that the busiest of `tp` ranks holds."""
-    if matrix.split is Split.WHOLE:
-        return 1.0
-    if matrix.heads:
-        return -(-matrix.heads // tp) / matrix.heads
-    return 1.0 / tp
-
-
 def _flops(matrix: Matrix, tp: int) -> float:
     if matrix.in_features == 1:
         return 0.0
@@ -226,12 +212,11 @@ def _caches(layers: Sequence[tuple[LayerSpec, int]], tp: int) -> Iterable[CacheW
     for layer, count in layers:
         counts[layer.cache, layer.num_heads, layer.score_dim + layer.value_dim] += count
     for (cache, num_heads, dims), count in counts.items():
-        heads = cache.heads if cache.kind is CacheKind.LATENT else -(-cache.heads // tp)
-        states = -(-cache.state_heads // tp) / cache.state_heads if cache.state_heads else 1.0
+        state = cache.state_elements * cache.state_bytes_per_element
         yield CacheWork(
-            elements=count * heads * cache.elements_per_head,
+            elements=count * kv_heads_held(cache, tp) * cache.elements_per_head,
             window=cache.window,
-            state_bytes=count * cache.state_elements * cache.state_bytes_per_element * states,
+            state_bytes=count * state * head_share(cache.state_heads, tp) if state else 0.0,
             score_flops=2.0 * count * -(-num_heads // tp) * dims,
         )
 

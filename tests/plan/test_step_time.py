@@ -13,10 +13,11 @@ from labkit.plan.hardware import LinkSpec
 from labkit.plan.layout import Layout
 from labkit.plan.link_presets import LINKS
 from labkit.plan.model_presets import MODELS, resolve_model
+from labkit.plan.rank_weights import rank_share
 from labkit.plan.roofline import decode_intensity, prefill_intensity, ridge
 from labkit.plan.serving_presets import vllm_all_reduce
 from labkit.plan.step_system import Efficiency, Fidelity, LinkScaled, System
-from labkit.plan.step_work import expected_coverage, rank_share, stage_works
+from labkit.plan.step_work import expected_coverage, stage_works
 from labkit.plan.steptime import TERMS, decode_step, prefill_step
 from labkit.plan.topology import Topology
 
