@@ -133,7 +133,7 @@ def _weight_format(weights: ConfigFields, packing: str) -> WeightFormat:
         size,
         scale_bits=scale_bits,
         zero_points=not weights.flag("symmetric", True),
-        order=weights.values.get("actorder") == "group",
+        order=weights.values.get("actorder") in ("group", "dynamic", True),
     )
     if strategy == "tensor":
         stored = replace(stored, row_bits=0, tensor_bits=scale_bits)

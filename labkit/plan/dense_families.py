@@ -49,6 +49,7 @@ _PHI = Family(
     kv_heads="query",
     square_attention=True,
 )
+_PHI3 = Family(kv_heads="query", windows=window_on_all())
 _COHERE = replace(
     _BIASED,
     norms=("input_layernorm",),
@@ -59,6 +60,7 @@ _COHERE = replace(
 )
 _OLMO2 = replace(_BIASED, norms=_POST, qk_norm="width", kv_heads="query")
 _GLM = Family(qkv_bias=Flag("attention_bias", True))
+_GLM4 = replace(_GLM, norms=(*_PRE_AND_POST[:2], "post_self_attn_layernorm", "post_mlp_layernorm"))
 _HUNYUAN = replace(_BIASED, qk_norm="head", kv_heads="query")
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -72,6 +74,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "qwen2_vl_text": QWEN2,
         "qwen2_5_vl": QWEN2,
         "qwen2_5_vl_text": QWEN2,
+        "qwen2_5_omni_text": QWEN2,
         "qwen3": QWEN3,
         "qwen3_vl_text": QWEN3,
         "gemma": _GEMMA,
@@ -79,7 +82,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "gemma3_text": replace(_GEMMA2, qk_norm="head", windows=window_pattern(6, 4096)),
         "vaultgemma": replace(_GEMMA2, norms=("input_layernorm", "pre_feedforward_layernorm")),
         "phi": _PHI,
-        "phi3": Family(kv_heads="query", windows=window_on_all()),
+        "phi3": _PHI3,
+        "phi3_v": _PHI3,
         "granite": LLAMA,
         "granite_swa": replace(
             LLAMA,
@@ -120,10 +124,9 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "olmo2": _OLMO2,
         "olmo3": replace(_OLMO2, windows=window_pattern(4, 4096, every_fields=())),
         "glm": _GLM,
-        "glm4": replace(
-            _GLM,
-            norms=(*_PRE_AND_POST[:2], "post_self_attn_layernorm", "post_mlp_layernorm"),
-        ),
+        "glm4": _GLM4,
+        "glm4v_text": replace(_GLM4, qkv_bias=True),
+        "glm_ocr_text": replace(_GLM4, qkv_bias=False),
         "smollm3": replace(LLAMA, tied=True, kv_heads="needed", windows=rotary_layers_slide),
         "exaone": replace(
             LLAMA,

@@ -78,7 +78,17 @@ def read_model(config: Mapping[str, Any]) -> ModelSpec:
     if reader is None:
         raise _unknown_model_type(fields)
     spec = quantize(reader(fields), fields)
-    return replace(spec, notes=(*notes, *spec.notes))
+    return replace(spec, notes=(*notes, *_dtype_notes(fields), *spec.notes))
+
+
+def _dtype_notes(fields: ConfigFields) -> tuple[str, ...]:
+    """What engines do with weights whose dtype is not said, or is wider than they compute in."""
+    name = "dtype" if fields.has("dtype") else "torch_dtype"
+    if not fields.has(name):
+        return ("the config gives no dtype: weights are taken to be in bfloat16",)
+    if fields.values[name] == "float32":
+        return ("stored in float32; engines load it in 16 bits unless told otherwise",)
+    return ()
 
 
 def _refuse_absurd_sizes(fields: ConfigFields) -> None:

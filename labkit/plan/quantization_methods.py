@@ -174,6 +174,14 @@ def _read_bitsandbytes(fields: ConfigFields) -> Rule:
     return Rule(words, _everywhere_but(WeightFormat(kind, 4 + scale_bits), left))
 
 
+def _read_bitnet(fields: ConfigFields) -> Rule:
+    if fields.word("quantization_mode", "offline") != "offline":
+        raise fields.refuse("quantization_mode", "weights packed offline can be sized")
+    stored = WeightFormat("ternary", 2, tensor_bits=16)
+    left = fields.words("modules_to_not_convert")
+    return Rule("ternary in 2 bits (BitNet)", _everywhere_but(stored, left))
+
+
 def _groups(size: int) -> str:
     return f"groups of {size}" if size else "one scale an output feature"
 
@@ -186,6 +194,7 @@ METHODS: Mapping[str, Callable[[ConfigFields], Rule]] = MappingProxyType(
         "awq": _read_awq,
         "mxfp4": _read_mxfp4,
         "bitsandbytes": _read_bitsandbytes,
+        "bitnet": _read_bitnet,
         "compressed-tensors": read_compressed_tensors,
         "modelopt": read_modelopt,
         "modelopt_fp4": read_modelopt,

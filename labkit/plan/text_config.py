@@ -16,7 +16,10 @@ _INHERITED = (
     *("dtype", "torch_dtype", "quantization_config", "compression_config"),
     "tie_word_embeddings",
 )
-_NOT_LEFT_OUT = ("quantization_config", "compression_config", "generation_config")
+_OTHER_PARTS = (
+    *("vision", "visual", "image", "video", "audio", "speech", "talker", "token2wav", "code2wav"),
+    *("projector", "perceiver", "vq", "encoder", "aligner"),
+)
 _DEEPEST = 3
 
 _INNER_TYPES: Mapping[str, str] = MappingProxyType(
@@ -57,9 +60,8 @@ def unwrap(config: Mapping[str, Any]) -> tuple[ConfigFields, tuple[str, ...]]:
         inner = next((name for name in TEXT_FIELDS if fields.nested(name)), None)
         if inner is None:
             break
-        left_out = [name for name in left_out if name != inner]
         values = _inherit(fields, dict(fields.nested(inner)))
-        left_out += [name for name in _other_parts(values) if name not in TEXT_FIELDS]
+        left_out += _other_parts(values)
         fields = ConfigFields(values, f"{fields.prefix}{inner}.")
     fields, defaults = _with_class_defaults(fields)
     notes = []
@@ -74,8 +76,8 @@ def _other_parts(values: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, value in values.items()
-        if name.endswith("_config") and isinstance(value, Mapping) and value
-        if name not in _NOT_LEFT_OUT and not name.startswith(("attn", "ffn", "rope", "quant"))
+        if isinstance(name, str) and name.endswith("_config") and isinstance(value, Mapping)
+        if value and any(word in name for word in _OTHER_PARTS)
     ]
 
 

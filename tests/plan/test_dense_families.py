@@ -111,7 +111,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "persimmon": {**NO_KV},
     "persimmon no norms of q and k": {**NO_KV, "qk_layernorm": False},
 }
-SAME_READER = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text"}
+SAME_READER = {
+    "phi3_v",
+    "qwen2_5_omni_text",
+    "qwen2_vl",
+    "qwen2_vl_text",
+    "qwen2_5_vl",
+    "qwen2_5_vl_text",
+    "qwen3_vl_text",
+}
+
+
+TEXT_ONLY = {"glm4v_text", "glm_ocr_text"}
 
 
 def config_of(name: str) -> dict[str, Any]:
@@ -126,8 +137,20 @@ def test_parameter_counts_of_dense_families_are_those_of_transformers(name: str)
     assert ModelSpec.from_hf(config).num_parameters == oracle_parameters(config)
 
 
+@pytest.mark.parametrize("model_type", sorted(TEXT_ONLY))
+def test_text_parts_without_a_head_are_those_of_transformers(model_type: str) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    config = {**SQUARE, "model_type": model_type}
+    built = transformers.AutoConfig.for_model(**config)
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(built)
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    assert ModelSpec.from_hf(config).num_parameters - 96 * 48 == counted
+
+
 def test_every_dense_family_is_compared_or_named_as_not() -> None:
-    compared = {name.split()[0] for name in CONFIGS} | SAME_READER
+    compared = {name.split()[0] for name in CONFIGS} | SAME_READER | TEXT_ONLY
     assert compared >= {*dense_families.READERS, *early_families.READERS}
 
 

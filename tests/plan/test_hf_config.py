@@ -21,6 +21,7 @@ LLAMA: dict[str, Any] = {
     "num_hidden_layers": 3,
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
+    "torch_dtype": "bfloat16",
 }
 
 
@@ -77,6 +78,7 @@ def test_sizes_missing_from_an_inner_config_are_its_classs_and_are_noted() -> No
     assert (spec.num_heads, spec.num_kv_heads, spec.vocab_size) == (8, 4, 262208)
     assert spec.num_parameters == 3_880_263_168  # the hub's 4.3B, less vision and projector
     assert "class's defaults: vocab_size, num_attention_heads" in spec.notes[1]
+    assert "no dtype" in spec.notes[2]
     llava = {"model_type": "llava", "text_config": {"vocab_size": 32064, "model_type": "llama"}}
     assert ModelSpec.from_hf(llava).num_parameters == 6_738_939_904
 
@@ -88,6 +90,11 @@ def test_class_defaults_are_those_of_transformers() -> None:
         if model_type in mapping:
             built = mapping[model_type]()
             assert {name: getattr(built, name) for name in sizes} == dict(sizes)
+
+
+def test_a_wide_dtype_is_noted_and_other_configs_are_no_parts_of_a_model() -> None:
+    wide = ModelSpec.from_hf({**LLAMA, "torch_dtype": "float32", "rope_config": {"theta": 1e4}})
+    assert wide.notes == ("stored in float32; engines load it in 16 bits unless told otherwise",)
 
 
 def test_sizes_missing_from_an_outer_config_are_refused_by_name() -> None:

@@ -310,6 +310,13 @@ def test_what_is_not_known_is_refused_by_its_field(config: object, field: str) -
     assert refused.value.field.removeprefix("quantization_config.") == field
 
 
+def test_bitnet_packs_four_weights_in_a_byte() -> None:
+    spec = quantized({"quant_method": "bitnet", "quantization_mode": "offline"})
+    assert stored_bits(weight(spec, "down_proj")) == 2 * HIDDEN * MLP + 16
+    with pytest.raises(UnsupportedModelError, match="quantization_mode"):
+        quantized({"quant_method": "bitnet", "quantization_mode": "online"})
+
+
 def test_an_empty_quantisation_config_is_none_at_all() -> None:
     assert quantized({}) == quantized(None) == ModelSpec.from_hf(DENSE)
 
