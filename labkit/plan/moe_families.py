@@ -3,10 +3,9 @@
 What makers publish as active parameters differs in what it counts:
 
 - with the embedding (`num_active_parameters`): Mixtral 12.9B and 39B, Qwen3 22B and 3.3B, OLMoE
-  1.3B, Phi-3.5-MoE 6.6B, Llama 4 17B, Qwen3.5 17B;
+  1.3B, Phi-3.5-MoE 6.6B, DBRX 36B, dots.llm1 14B, Llama 4 17B, Qwen3.5 17B;
 - without an embedding that is only looked up (`num_active_parameters_without_embedding`):
-  DeepSeek-V3 37B, gpt-oss 5.1B and 3.6B, DeepSeek-V2-Lite 2.4B, LongCat-Flash 27B, Nemotron 3
-  Nano 3.2B;
+  DeepSeek-V3 37B, gpt-oss 5.1B and 3.6B, LongCat-Flash 27B, Nemotron 3 Nano 3.2B;
 - without the LM head either: MiniMax-M1 45.9B, GLM-4.5 32B and 12B.
 """
 
@@ -15,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from labkit.plan import qwen_moe_families, shared_expert_families
+from labkit.plan import qwen_moe_families, shared_expert_families, sliding_moe_families
 from labkit.plan.attention_shapes import (
     FULL_ATTENTION,
     SLIDING_ATTENTION,
@@ -209,4 +208,5 @@ READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = {
     ),
     **qwen_moe_families.READERS,
     **shared_expert_families.READERS,
+    **sliding_moe_families.READERS,
 }

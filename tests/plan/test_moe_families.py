@@ -92,6 +92,22 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_experts": 6,
         "moe_topk": [2, 2, 2, 2],
     },
+    "mimo_v2_flash": {
+        **SMALL,
+        "model_type": "mimo_v2_flash",
+        "num_attention_heads": 8,
+        "v_head_dim": 12,
+        "sliding_window": 16,
+        "n_routed_experts": 6,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 20,
+        "layer_types": [
+            "full_attention",
+            "sliding_attention",
+            "sliding_attention",
+            "full_attention",
+        ],
+    },
     "llama4_text": {
         **SMALL,
         **EXPERTS,
