@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from course.labels import Label
 from course.table import Table
 from labkit.plan.layout import Layout
 from labkit.plan.layout_space import layout_title
@@ -19,16 +20,5 @@ def legality_table(model: ModelSpec, layouts: Iterable[Layout]) -> Table:
         if found.is_legal:
             rows.append((layout_title(layout), "legal", ""))
         rows += [(layout_title(layout), reason.text, reason.fix) for reason in found.reasons]
-    return Table(("layout", "verdict", "what would repair it"), rows)
-
-
-def degrees_by_model(models: Iterable[tuple[str, ModelSpec]], degrees: Sequence[int]) -> Table:
-    """Which tensor parallel degrees are legal for each of some models."""
-    rows = [
-        (
-            title,
-            *("yes" if check(model, Layout(tp=tp)).is_legal else "no" for tp in degrees),
-        )
-        for title, model in models
-    ]
-    return Table(("model", *(f"TP {tp}" for tp in degrees)), rows, caption="Legal by default")
+    caption = f"By the rules of division ({Label.MODELLED})"
+    return Table(("layout", "verdict", "what would repair it"), rows, caption=caption)

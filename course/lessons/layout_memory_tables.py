@@ -67,7 +67,7 @@ def _gib(value: float) -> str:
     return quantity(value, "B", short=True)
 
 
-def reason_of(plan: MemoryPlan, width: int = 88) -> str:
+def reason_of(plan: MemoryPlan, width: int = 76) -> str:
     """Why a layout does not fit, in lines of at most `width` characters."""
     return fill(plan.reason, width)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from course.lessons.content import Pitfall
 from course.lessons.layout_planning_figures import (
     BATCH,
+    CONTEXT,
     HALF_WEIGHTS,
     INT4_GROUP,
     KV_CONTEXT,
@@ -90,8 +91,8 @@ PITFALLS = (
     Pitfall(
         "The cache forgotten at long context",
         symptom="It serves short prompts well, and a few long ones fill it.",
-        cause=f"One sequence at full context takes {KV_CONTEXT} of Qwen2.5-72B. Weights were "
-        "planned, sequences were not.",
+        cause=f"One sequence of {CONTEXT:,} tokens takes {KV_CONTEXT} of Qwen2.5-72B's cache. "
+        "Weights were planned, sequences were not.",
         remedy="Ask the inverse question too: how many requests of this length fit, and how long "
         "may the longest be?",
     ),

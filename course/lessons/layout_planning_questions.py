@@ -57,7 +57,7 @@ QUESTIONS = (
         "embedding and the LM head, and what the engine takes for activations and for itself.",
     ),
     Question(
-        "What does one token of Qwen2.5-72B leave in the cache, and what does one full context "
+        "What does one token of Qwen2.5-72B leave in the cache, and what does a long sequence "
         "take?",
         "`2 x layers x KV heads x head_dim x bytes`: "
         f"{KV_TOKEN} in bf16, {KV_RANK} on each rank of TP {LARGE_TP}. "

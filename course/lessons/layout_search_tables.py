@@ -25,7 +25,7 @@ def answer_table(answer: Answer, most: int = 6) -> Table:
     return Table(
         ("", "layout", "batch", "limited by", "TTFT", "TPOT", "tokens/s per GPU", "KV tokens"),
         rows,
-        caption=f"Best first: {answer.objective}{more} ({Label.MODELLED})",
+        caption=f"Best first. {answer.objective.rstrip('.')}{more} ({Label.MODELLED})",
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from course.labels import Label, quantity
 from course.picture import Picture, stacked_bars
 from course.table import Table
+from labkit.plan.collective_presets import TEXTBOOK_NVLINK, TEXTBOOK_PCIE
+from labkit.plan.decode_sketch import sketch
 from labkit.plan.layout import Layout
 from labkit.plan.model import ModelSpec
 from labkit.plan.steptime import StepTime, System, decode_step
@@ -85,3 +87,19 @@ def terms_table(steps: Mapping[str, StepTime], *, least: float = 1e-6) -> Table:
     ]
     rows.append(("the step", *(quantity(step.seconds, "s") for step in steps.values())))
     return Table(("term", *steps), rows, caption=f"Decode steps by term ({Label.MODELLED})")
+
+
+def regimes_table(shapes: Mapping[str, tuple[int, int]], tp: int, batch: int) -> Table:
+    """What a split over `tp` does to sketched models of (hidden size, layers) on both links."""
+    rows = []
+    for name, (hidden, layers) in shapes.items():
+        for preset in (TEXTBOOK_NVLINK, TEXTBOOK_PCIE):
+            found = sketch(batch, hidden, layers, tp, preset.model)
+            times = (found.one_gpu_seconds, found.compute_seconds, found.collective_seconds)
+            shown = (quantity(seconds, "s") for seconds in (*times, found.step_seconds))
+            rows.append((name, preset.title.partition(", ")[2], *shown, found.regime.value))
+    return Table(
+        ("shape", "link", "one GPU", "compute", "all-reduces", f"TP {tp}", "what it does"),
+        rows,
+        caption=f"Batch {batch} ({Label.MODELLED}; links {Label.ASSUMED})",
+    )
