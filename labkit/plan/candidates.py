@@ -124,8 +124,12 @@ class Candidate:
 
     @property
     def kv_tokens(self) -> int:
-        """That all KV caches hold."""
-        return self.layout.replicas * self.memory.replica_kv_tokens
+        """That all KV caches hold; of whole requests, where no layer keeps every token."""
+        held = self.memory.replica_kv_tokens
+        if not held:
+            length = self.question.length
+            held = self.layout.dp * int(self.memory.max_concurrency(length)) * length
+        return self.layout.replicas * held
 
     @property
     def score(self) -> float:

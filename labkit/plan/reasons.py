@@ -136,7 +136,7 @@ def _copies(candidate: Candidate) -> Iterator[str]:
     if model.is_latent and layout.tp > 1:
         yield (f"The latent cache is held {times(layout.tp)}: TP {layout.tp} does not cut it.")
     if layout.replicas > 1:
-        each = candidate.memory.replica_kv_tokens
+        each = candidate.kv_tokens // layout.replicas
         yield (
             f"{_number(layout.replicas)} smaller KV pools of {each:,} tokens: a router has to keep "
             f"them evenly full, and the weights are held {times(layout.replicas)}."

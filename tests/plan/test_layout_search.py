@@ -320,3 +320,12 @@ def test_gpus_that_a_replica_leaves_over_count_as_idle():
     assert found.idle_gpus == 2
     assert any(reason.startswith("2 GPUs of 6 would idle") for reason in found.reasons_against)
     assert found.tokens_per_second_per_gpu == found.tokens_per_second / 6
+
+
+def test_where_no_layer_keeps_every_token_capacity_is_counted_in_whole_requests():
+    windows = resolve_model("starcoder2-3b")
+    question = Question(windows, device("t4"), 4, Objective.KV_CAPACITY)
+    answer = search(question)
+    assert answer.best.memory.kv_tokens == 0
+    assert answer.best.kv_tokens > 0
+    assert answer.best.kv_tokens % question.length == 0
