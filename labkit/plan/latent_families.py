@@ -36,6 +36,8 @@ def latent_attention(fields: ConfigFields) -> tuple[Matrix, ...]:
     latent, rope = fields.positive_int("kv_lora_rank"), fields.positive_int("qk_rope_head_dim")
     nope, value = fields.positive_int("qk_nope_head_dim"), fields.positive_int("v_head_dim")
     bias = fields.flag("attention_bias")
+    if not fields.flag("use_mla", True):
+        raise fields.refuse("use_mla", "attention of this family is known as latent attention only")
     query = heads * (nope + rope)
 
     def by_heads(name: str, out_features: int, in_features: int) -> Matrix:

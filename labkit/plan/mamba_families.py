@@ -41,6 +41,8 @@ def read_jamba(fields: ConfigFields) -> ModelSpec:
         "conv_bias": "mamba_conv_bias",
         "prefix": "mamba",
     }
+    if not fields.flag("mamba_inner_layernorms", True):
+        raise fields.refuse("mamba_inner_layernorms", "the mixer is known with its norms only")
     mixer, attention = mamba1_mixer(fields, names, norms=True), self_attention(fields)
     width = fields.positive_int("intermediate_size")
     dense = gated_mlp_matrices(hidden, width, prefix="feed_forward")
@@ -116,6 +118,8 @@ def read_bamba(fields: ConfigFields) -> ModelSpec:
 def read_falcon_h1(fields: ConfigFields) -> ModelSpec:
     """Falcon-H1: attention and Mamba-2 side by side in every layer, which keeps both."""
     hidden, bias = fields.positive_int("hidden_size"), fields.flag("attention_bias")
+    if not fields.flag("mamba_use_mlp", True):
+        raise fields.refuse("mamba_use_mlp", "layers are known with an MLP only")
     inner = fields.positive_int("mamba_expand", 2) * hidden
     if fields.has("mamba_d_ssm"):
         inner = fields.positive_int("mamba_d_ssm")

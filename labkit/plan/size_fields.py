@@ -41,7 +41,7 @@ _SAID_ELSEWHERE = frozenset(
     (
         *("head_dim", "qk_head_dim", "attention_head_dim", "linear_head_dim", "linear_num_heads"),
         *("num_attention_heads", "num_key_value_heads", "intermediate_size", "time_step_rank"),
-        *("cross_attention_hidden_size", "kv_channels"),
+        *("cross_attention_hidden_size", "kv_channels", "num_heads"),
     )
 )
 """Like a size, but some configs hold them where others say it, or have no use for it."""
