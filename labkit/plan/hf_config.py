@@ -104,5 +104,6 @@ def _unknown_model_type(fields: ConfigFields) -> UnsupportedModelError:
     if not isinstance(given, str):
         return fields.refuse("model_type", "the name of a model family is needed, such as llama")
     near = difflib.get_close_matches(given.lower(), READERS, n=3, cutoff=0.5)
-    known = f"near it: {', '.join(near)}" if near else f"known are {', '.join(sorted(READERS))}"
+    some = "llama, qwen3, mixtral, deepseek_v3"
+    known = f"near it: {', '.join(near)}" if near else f"among the {len(READERS)} are {some}"
     return fields.refuse("model_type", f"no such family is known here; {known}")

@@ -125,7 +125,7 @@ def test_an_unknown_family_is_refused_with_the_names_near_it() -> None:
     error = refused({**LLAMA, "model_type": "qwen33"})
     assert error.field == "model_type"
     assert "qwen3" in error.why
-    assert "known are" in refused({**LLAMA, "model_type": "zzzz"}).why
+    assert "among the" in refused({**LLAMA, "model_type": "zzzz"}).why
     for value in (None, 3, ["llama"]):
         assert refused({**LLAMA, "model_type": value}).field == "model_type"
 
