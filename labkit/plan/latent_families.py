@@ -29,6 +29,9 @@ from labkit.plan.moe_shapes import deepseek_experts, expert_matrices, prediction
 from labkit.plan.size_fields import all_sizes_read
 from labkit.plan.weights import Matrix, Split
 
+SPARSE_TYPES = ("deepseek_v32", "glm_moe_dsa")
+SPARSE_ATTENTION = ("indexed_attention", "deepseek_sparse_attention")
+
 
 def latent_attention(fields: ConfigFields) -> tuple[Matrix, ...]:
     """The projections into latents, which every rank holds whole, and out of them, by heads."""
@@ -129,10 +132,6 @@ def read_deepseek(fields: ConfigFields) -> ModelSpec:
         mtp_extra=prediction_extra(fields) * predicted,
         notes=notes,
     )
-
-
-SPARSE_TYPES = ("deepseek_v32", "glm_moe_dsa")
-SPARSE_ATTENTION = ("indexed_attention", "deepseek_sparse_attention")
 
 
 def _dense_mlp(fields: ConfigFields) -> tuple[Matrix, ...]:
