@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.peers.aiconfigurator_cli import PeerAnswer, ask_aiconfigurator, find_python
-from benchmarks.planner_bars import peer_bar, serving_bars, speed_bars, test_bars
+from benchmarks.planner_bars import held_bars, peer_bar, serving_bars, speed_bars
 from benchmarks.planner_questions import BAR_GPUS, SIZES, dense_70b
 from benchmarks.planner_times import ask
 from labkit.experiments.provenance import Provenance
@@ -108,7 +108,7 @@ def main() -> int:
     ours, theirs = measure_peer(find_python(options.aiconfigurator), quick=options.quick)
     peer_seconds = [each.seconds for each in theirs if each.seconds is not None]
     found = [
-        *test_bars(run=not options.quick),
+        *held_bars(run=not options.quick),
         *serving_bars(),
         *speed_bars(searches, estimates),
         peer_bar([each["clock_seconds"] for each in ours], peer_seconds),
@@ -120,7 +120,12 @@ def main() -> int:
         "",
         *map(str, found),
     ]
-    print(f"{provenance}\n", *lines, f"\ntook {time.monotonic() - start:.0f} s", sep="\n")
+    print(
+        f"{provenance}".rstrip(", ") + "\n",
+        *lines,
+        f"\ntook {time.monotonic() - start:.0f} s",
+        sep="\n",
+    )
     output = options.output or (None if options.quick else RESULT)
     if output is not None:
         result = {

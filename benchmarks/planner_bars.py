@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,10 +70,9 @@ class TimeBar:
 
 
 @dataclass(frozen=True)
-class TestBar:
+class HeldBar:
     """Tests that hold a bar; all must pass. None: they were not run."""
 
-    __test__ = False
     name: str
     passed: int | None
     failed: int | None
@@ -138,28 +138,28 @@ def serving_bars() -> list[ErrorBar]:
     ]
 
 
-def test_bars(*, run: bool) -> list[TestBar]:
+def held_bars(*, run: bool) -> list[HeldBar]:
     """The bars that tests hold; `run` runs them now."""
-    return [_run(name, paths) if run else TestBar(name, None, None)
-            for name, paths in HELD_BY_TESTS.items()]  # fmt: skip
+    return [
+        HeldBar(name, *_run(paths)) if run else HeldBar(name, None, None)
+        for name, paths in HELD_BY_TESTS.items()
+    ]
 
 
-test_bars.__test__ = False  # type: ignore[attr-defined]
-
-
-def _run(name: str, paths: Sequence[str]) -> TestBar:
+def _run(paths: Sequence[str]) -> tuple[int, int]:
+    """How many tests of some files pass, and how many do not."""
     tests = REPOSITORY / "tests"
     files = [str(file) for path in paths for file in sorted(tests.glob(path))]
-    command = [sys.executable, "-m", "pytest", "-q", "-rN", "--no-header", *files]
+    command = [sys.executable, "-m", "pytest", "-rN", "--no-header", *files]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
-    counts = {"passed": 0, "failed": 0, "error": 0}
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
-    for part in last.strip("= ").split(","):
-        count, _, what = part.strip().partition(" ")
-        for key in counts:
-            if count.isdigit() and what.startswith(key):
-                counts[key] = int(count)
-    return TestBar(name, counts["passed"], counts["failed"] + counts["error"])
+    return counts(done.stdout)
+
+
+def counts(output: str) -> tuple[int, int]:
+    """Tests that passed and that did not, from the last line of pytest."""
+    last = output.strip().splitlines()[-1] if output.strip() else ""
+    found = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error)", last)}
+    return found.get("passed", 0), found.get("failed", 0) + found.get("error", 0)
 
 
 def _seconds(value: float) -> str:

@@ -62,9 +62,11 @@ def ask_aiconfigurator(python: str | None, question: Question) -> PeerAnswer:
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=True)
     except subprocess.TimeoutExpired:
         return PeerAnswer(refusal=f"no answer within {DEADLINE:.0f} s")
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        return PeerAnswer(refusal=f"it failed: {said[-1] if said else error}")
+    except OSError as error:
+        return PeerAnswer(refusal=f"its Python cannot be started: {error.strerror}")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines() or [f"exit status {error.returncode}"]
+        return PeerAnswer(refusal=f"it failed: {said[-1]}")
     seconds = time.perf_counter() - began
     return PeerAnswer(seconds, _version(python), tuple(ranked(done.stdout + done.stderr)))
 
