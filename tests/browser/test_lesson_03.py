@@ -34,10 +34,17 @@ def test_lesson_03_tells_everything_when_saved_and_its_widgets_answer_when_run(o
     assert not any(folds.evaluate_all("all => all.map(twin => twin.open)")), "shown twice"
 
     for call in PICTURES:
-        cells = page.locator(".jp-CodeCell").filter(has_text=re.compile(rf"^{call}\(|\n{call}\("))
-        pictures = cells.locator("img")
+        pictures = page.locator(".jp-CodeCell").filter(has_text=f"{call}(").locator("img")
         expect(pictures.first).to_be_visible()
         notebook.screenshot(f"lesson_03_{call}", pictures.first)
+
+    explorer = page.locator(".labkit-explorer").first
+    limit = explorer.get_by_role("slider", name="Limit on the time per token")
+    limit.focus()
+    limit.press("ArrowRight")
+    expect(limit).to_have_attribute("aria-valuetext", "30 ms")
+    expect(explorer.get_by_role("status").first).to_contain_text("TP 8: 333 tokens/s")
+    notebook.screenshot("lesson_03_explorer", explorer)
 
     quiz = page.locator(".labkit-quiz fieldset").filter(has_text="Does TP 2 fit?").first
     quiz.get_by_role("radio").nth(0).focus()
