@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course.labels import Label, quantity
 from course.lessons.figures import modelled_bytes, modelled_seconds, times
+from course.lessons.layout_serving_tables import few_clients, line_over_tp
 from labkit.plan.collective_presets import (
     COLLECTIVE_PRESETS,
     TEXTBOOK_NVLINK,
@@ -12,6 +13,7 @@ from labkit.plan.collective_presets import (
 )
 from labkit.plan.presets import PRESETS
 from labkit.plan.recorded_collectives import GRAPH
+from labkit.plan.recorded_serving import ROWS
 from labkit.plan.shard import pad_up
 from labkit.plan.tp_steps import TPStep, tp_step
 from labkit.plan.traffic import decode_traffic, gathered_weight_bytes
@@ -90,3 +92,7 @@ MEETING_BYTES = modelled_bytes(MEETINGS * BATCH * QWEN.hidden_size * BF16)
 
 STAGES, FEW, MANY = 4, 4, 16
 """Of a pipeline, with few and with many microbatches."""
+
+_divided, _fixed = line_over_tp(few_clients(ROWS))
+DIVIDED, FIXED = (f"{quantity(seconds, 's')} ({Label.CAPTURED})" for seconds in (_divided, _fixed))
+"""Of a recorded step of a 70B with few clients: what the degree divides, and what it does not."""

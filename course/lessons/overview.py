@@ -195,7 +195,7 @@ LEVERS = (
         cost="Two all-reduces a layer in every step (with the embedding's "
         f"{_traffic.all_reduces} for Llama-3.1-70B, modelled), in line with the computation.",
         when="The model does not fit, or one user's latency matters, and the GPUs share a fast "
-        "link. Lesson 02.",
+        "link. Lesson 02 does it, lesson 03 says over how many.",
     ),
     Lever(
         name="Expert parallelism",
