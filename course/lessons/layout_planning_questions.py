@@ -120,8 +120,8 @@ QUESTIONS = (
         "In recorded steps of Llama-3.1-70B in FP8 on H100 the degree divides "
         f"{DIVIDED}, about what reading the weights takes, and leaves {FIXED} as they are. In "
         "those are kernels that start one after another and are too short to fill the memory's "
-        "bandwidth, norms, rotary embedding and other small work, sampling, the scheduler on the host, "
-        "prefills that share the step. None of it shrinks with the degree, so it counts most where "
+        "bandwidth, norms, rotary embedding and other small work, sampling, the scheduler on the "
+        "host, prefills that share the step. None of it shrinks with the degree, so it counts most where "
         "the weights' part is smallest.",
     ),
     Question(
