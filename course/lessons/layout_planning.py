@@ -49,7 +49,7 @@ LESSON = Lesson(
     ),
     map=MAP,
     pros=(
-        "Minutes instead of GPU days: hundreds of layouts are compared before one is started.",
+        "Hundreds of layouts are compared before one is started, and no GPU is needed for it.",
         "Every refusal comes with all its reasons, and with what would repair it.",
         "The terms show what to change: a faster link, a smaller format, another degree.",
         "Calibrated on a few recorded steps, it predicts others.",

@@ -121,8 +121,8 @@ QUESTIONS = (
         f"{DIVIDED}, about what reading the weights takes, and leaves {FIXED} as they are. In "
         "those are kernels that start one after another and are too short to fill the memory's "
         "bandwidth, norms, rotary embedding and other small work, sampling, the scheduler on the "
-        "host, prefills that share the step. None of it shrinks with the degree, so it counts most where "
-        "the weights' part is smallest.",
+        "host, prefills that share the step. None of it shrinks with the degree, so it counts "
+        "most where the weights' part is smallest.",
     ),
     Question(
         "What does pipeline parallelism buy, if a token still passes all layers?",
