@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from random import Random
 from typing import Any
 
