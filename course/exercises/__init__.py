@@ -29,6 +29,12 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "vocab_log_softmax",
         "predict_collectives",
     ),
+    "03_layout_planning": (
+        "kv_bytes_per_token",
+        "kv_capacity",
+        "legal_tp_degrees",
+        "decode_step_terms",
+    ),
 }
 """Chapter -> its exercises, in the order of the notebook."""
 
