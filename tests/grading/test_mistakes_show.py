@@ -24,6 +24,10 @@ NAMES = (
     "vocab_ranges",
     "vocab_argmax",
     "vocab_log_softmax",
+    "kv_bytes_per_token",
+    "kv_capacity",
+    "legal_tp_degrees",
+    "decode_step_terms",
 )
 SEEDS = (0, 1, 2024)
 
