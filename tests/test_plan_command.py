@@ -140,6 +140,8 @@ def test_the_exit_code_says_whether_it_can_be(capsys, words, code):
         ("kv llama-3.1-8b -tp 0", "TP must be at least 1, not 0"),
         ("fit llama-3.1-8b -ep 3 -tp 2", "EP 3 does not divide"),
         ("explain llama-3.1-8b --blocks 0", "blocks is 0"),
+        ("explain llama-3.1-8b --blocks 100 -tp 2", "exclude each other"),
+        ("fit llama-3.1-70b -tp 3", "the layout is illegal"),
         ("explain llama-3.1-8b --prompt 0", "prompt is 0"),
         ("explain llama-3.1-8b -pp 64", "PP 64 leaves stages empty"),
     ],

@@ -124,12 +124,9 @@ class Candidate:
 
     @property
     def kv_tokens(self) -> int:
-        """That all KV caches hold; of whole requests, where no layer keeps every token."""
-        held = self.memory.replica_kv_tokens
-        if not held:
-            length = self.question.length
-            held = self.layout.dp * int(self.memory.max_concurrency(length)) * length
-        return self.layout.replicas * held
+        """That all KV caches hold, in requests of the question's length."""
+        each = self.memory.tokens_of_requests(self.question.length)
+        return self.layout.replicas * self.layout.dp * each
 
     @property
     def score(self) -> float:

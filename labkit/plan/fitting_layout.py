@@ -30,8 +30,7 @@ class FittingLayout:
         """The sentence for more sequences than there is room for."""
         return (
             f"{counted(wanted, 'request')} of {length} tokens in one copy of attention need more "
-            f"than its KV cache of {self.memory.kv_tokens} tokens, which has room for "
-            f"{self.room(length)}"
+            f"than its KV cache, which has room for {self.room(length)}"
         )
 
     def pareto_points(self, question: Question) -> Iterator[ParetoPoint]:

@@ -16,12 +16,14 @@ from functools import cached_property
 
 from labkit.plan import memory_overhead
 from labkit.plan.engine_options import EngineOptions
-from labkit.plan.hardware import DeviceSpec
+from labkit.plan.hardware import DeviceSpec, require_count
 from labkit.plan.layout import Layout
 from labkit.plan.model import ModelSpec
 from labkit.plan.rank_weights import StageShare, stage_shares
 
 _GIB = 2**30
+_LONG_REQUEST = 4096
+"""Tokens of a request by which stages are compared."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class StageMemory:
 
     @property
     def kv_blocks(self) -> int:
-        """Whole blocks the pool holds, of layers that keep every token; 0 where there are none."""
+        """Whole blocks of the layers that keep every token, were the pool theirs alone; 0 where
+        there are none."""
         return self.blocks_in(self.kv_pool_bytes)
 
     def blocks_in(self, pool_bytes: float) -> int:
@@ -122,8 +125,13 @@ class MemoryPlan:
 
     @property
     def limiting_stage(self) -> int:
-        """Index of the stage that sets the capacity: fewest tokens, then least room."""
-        return min(self.stages, key=lambda stage: (stage.kv_tokens, stage.kv_pool_bytes)).stage
+        """Index of the stage that sets the capacity: room for the fewest long requests."""
+        length = min(self.model.max_position_embeddings, _LONG_REQUEST)
+
+        def room(stage: StageMemory) -> tuple[float, float]:
+            return stage.kv_pool_bytes / _least(stage.sequence_bytes(length)), stage.kv_pool_bytes
+
+        return min(self.stages, key=room).stage
 
     @property
     def fits(self) -> bool:
@@ -174,13 +182,32 @@ class MemoryPlan:
         """Tokens of all attention copies of the replica."""
         return self.layout.dp * self.kv_tokens
 
+    @property
+    def keeps_every_token(self) -> bool:
+        """Whether all caches grow with every token: no windows, no states, so `kv_tokens` is what
+        requests of any length share."""
+        return all(
+            cache.window is None and not cache.state_bytes
+            for stage in self.stages
+            for cache in stage.share.caches
+        )
+
+    def tokens_of_requests(self, length: int) -> int:
+        """Tokens that one attention copy holds in whole requests of `length` tokens.
+
+        As many as `kv_tokens` where every layer keeps every token. Windows and states take room by
+        the request, so there short requests hold fewer.
+        """
+        if self.keeps_every_token:
+            return self.kv_tokens
+        return int(self.max_concurrency(length)) * length
+
     def max_concurrency(self, length: int) -> float:
         """Sequences of `length` tokens that one attention copy holds, with fractions.
 
-        Raises ValueError for a length below 1.
+        Raises ValueError for a length that is no whole number of at least 1.
         """
-        if length < 1:
-            raise ValueError(f"length is {length}; it must be at least 1 token")
+        require_count("length", length)
         if not self.fits:
             return 0.0
         return min(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from labkit.plan.engine_options import EngineOptions
 from labkit.plan.hardware import DeviceSpec, require_count, require_number, require_positive
 from labkit.plan.layout import Layout
-from labkit.plan.legality import check
+from labkit.plan.legality import Legality, check
 from labkit.plan.memory import MemoryPlan, plan_memory
 from labkit.plan.model import ModelSpec
-from labkit.plan.rank_weights import stage_shares
+from labkit.plan.rank_weights import StageShare, stage_shares
 
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _CACHE_DTYPES = ("auto", "fp8")
@@ -58,11 +58,16 @@ def tokens_in_pool(
     if length is not None:
         require_count("length", length)
     element = options.cache_element_bytes(model)
-    per_token = max(share.bytes_per_token(element) for share in stage_shares(model, layout))
+    shares = stage_shares(model, layout)
+    per_token = max(share.bytes_per_token(element) for share in shares)
     block = per_token * options.block_size
     blocks = int(pool_bytes // block) if block else 0
     tokens = blocks * options.block_size
-    concurrency = None if length is None else tokens / length
+    concurrency = None
+    if length is not None:
+        concurrency = min(
+            pool_bytes / _in_blocks(share, length, element, options) for share in shares
+        )
     sentence = (
         f"{pool_bytes / _GIB:.2f} GiB hold {blocks:,} blocks of {options.block_size} tokens, "
         f"{tokens:,} tokens at {per_token / 1024:g} KiB a token and rank"
@@ -72,15 +77,23 @@ def tokens_in_pool(
     return PoolAnswer(pool_bytes, per_token, blocks, tokens, length, concurrency, sentence)
 
 
+def _in_blocks(
+    share: StageShare, length: int, element_bytes: float, options: EngineOptions
+) -> float:
+    whole = -(-length // options.block_size) * options.block_size
+    return share.sequence_bytes(whole, element_bytes)
+
+
 @dataclass(frozen=True)
 class FitAnswer:
-    """Whether a layout fits, and what it then holds.
+    """Whether a layout can be and fits, and what it then holds.
 
     missing_bytes: on the fullest rank; 0 where it fits. longest_context: of a single request.
     concurrency: requests of `length` tokens in one replica, with fractions.
     """
 
     plan: MemoryPlan
+    legality: Legality
     length: int
     missing_bytes: float
     longest_context: int
@@ -89,8 +102,8 @@ class FitAnswer:
 
     @property
     def fits(self) -> bool:
-        """Whether one request of `length` tokens can run."""
-        return self.plan.fits and self.concurrency >= 1
+        """Whether the layout is legal and one request of `length` tokens can run."""
+        return self.legality.is_legal and self.plan.fits and self.concurrency >= 1
 
 
 def fit(
@@ -112,11 +125,15 @@ def fit(
             f"length is {length:,}; the model has {model.max_position_embeddings:,} positions"
         )
     plan = plan_memory(model, device, layout, options)
+    legality = check(model, plan.layout)
     missing = max(stage.sequence_bytes(length) - stage.kv_pool_bytes for stage in plan.stages)
     longest = plan.longest_context()
     concurrency = plan.layout.dp * plan.max_concurrency(length)
     if not plan.fits:
         sentence = f"It does not fit: {plan.reason}"
+    elif not legality.is_legal:
+        why = "; ".join(reason.text for reason in legality.reasons)
+        sentence = f"Memory would do, but the layout is illegal: {why}"
     elif concurrency < 1:
         sentence = (
             f"The weights fit, one request of {length:,} tokens does not: {missing / _GIB:.2f} GiB "
@@ -124,10 +141,10 @@ def fit(
         )
     else:
         sentence = (
-            f"It fits: {plan.replica_kv_tokens:,} tokens of KV cache, which are "
-            f"{concurrency:.2f} requests of {length:,} tokens"
+            f"It fits, with room for {concurrency:.2f} requests of {length:,} tokens: "
+            f"{plan.layout.dp * plan.tokens_of_requests(length):,} tokens of KV cache"
         )
-    return FitAnswer(plan, length, max(0.0, missing), longest, concurrency, sentence)
+    return FitAnswer(plan, legality, length, max(0.0, missing), longest, concurrency, sentence)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,11 @@ class _Option:
     is_switch: bool = False
 
     @property
+    def is_layout(self) -> bool:
+        """Whether it says how the model is cut."""
+        return self.questions == _LAYOUT
+
+    @property
     def name(self) -> str:
         """Its name among the parsed arguments."""
         return self.flags[0].lstrip("-").replace("-", "_")

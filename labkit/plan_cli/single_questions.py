@@ -19,7 +19,7 @@ from labkit.plan.rank_weights import stage_shares
 from labkit.plan.shard import counted
 from labkit.plan.steptime import decode_step, prefill_step
 from labkit.plan_cli.answer_json import layout_json, memory_json, step_json
-from labkit.plan_cli.arguments import Request
+from labkit.plan_cli.arguments import OPTIONS, Request
 from labkit.plan_cli.search_report import print_memory, print_step
 
 _NEAR = 0.15
@@ -28,7 +28,6 @@ _SHOWN = 5
 
 def answer_fit(request: Request, console: Console) -> tuple[Any, int]:
     """Whether a layout fits. The exit code is 1 where it does not."""
-    legality = check(request.model, request.layout)
     answer = fit(
         request.model,
         request.device,
@@ -40,22 +39,22 @@ def answer_fit(request: Request, console: Console) -> tuple[Any, int]:
         f"[bold]{layout_title(request.layout)} on {escape(request.device.title)}[/bold]: "
         f"{escape(answer.sentence)}"
     )
-    for reason in legality.reasons:
-        console.print(f"  illegal: {escape(reason.text)}; {escape(reason.fix)}")
+    for reason in answer.legality.reasons:
+        console.print(f"  fix: {escape(reason.fix)}")
     print_memory(console, answer.plan)
     body = {
         "layout": layout_json(request.layout),
         "device": request.device.name,
-        "fits": answer.fits and legality.is_legal,
+        "fits": answer.fits,
         "sentence": answer.sentence,
-        "illegal_because": [reason.text for reason in legality.reasons],
+        "illegal_because": [reason.text for reason in answer.legality.reasons],
         "length": answer.length,
         "concurrency": answer.concurrency,
         "longest_context": answer.longest_context,
         "missing_bytes": answer.missing_bytes,
         "memory": memory_json(answer.plan),
     }
-    return body, 0 if answer.fits and legality.is_legal else 1
+    return body, 0 if answer.fits else 1
 
 
 def answer_kv(request: Request, console: Console) -> tuple[Any, int]:
@@ -171,6 +170,12 @@ def answer_explain(request: Request, console: Console) -> tuple[Any, int]:
 
 def _answer_blocks(request: Request, console: Console) -> tuple[Any, int]:
     blocks = request.arguments.blocks
+    for option in OPTIONS:
+        if option.is_layout and getattr(request.arguments, option.name) not in (None, False):
+            raise ValueError(
+                f"{option.flags[0]} and --blocks exclude each other: --blocks asks which layout "
+                "it was"
+            )
     found = explain_blocks(request.model, request.device, blocks, request.options)
     if not found:
         raise ValueError(f"no layout of {request.model_name} fits on {request.device.title}")
@@ -187,7 +192,7 @@ def _answer_blocks(request: Request, console: Console) -> tuple[Any, int]:
     for name in ("layout", "KV dtype", "blocks", "error", "the printed blocks take"):
         table.add_column(name, justify="left" if name in ("layout", "KV dtype") else "right")
     for one in found[:_SHOWN]:
-        cells = (f"{one.blocks:,}", f"{100 * one.error:+.1f} %", bytes_text(one.pool_bytes))
+        cells = (f"{one.blocks:,}", _error(one.error), bytes_text(one.pool_bytes))
         table.add_row(layout_title(one.layout), one.kv_cache_dtype, *cells)
     console.print(table)
     body = {
@@ -205,6 +210,10 @@ def _answer_blocks(request: Request, console: Console) -> tuple[Any, int]:
         ],
     }
     return body, 0 if near else 1
+
+
+def _error(error: float) -> str:
+    return f"{100 * error:+.1f} %" if error < 1 else f"{1 + error:,.1f} times"
 
 
 def _block_sentence(one: BlockExplanation) -> str:

@@ -1,9 +1,12 @@
 """The planning exercises expect what the planner itself computes."""
 
+from dataclasses import replace
+
 import pytest
 
 from course.exercises import load
 from labkit.plan.collectives import Ring
+from labkit.plan.device_presets import DEVICES
 from labkit.plan.engine_options import EngineOptions
 from labkit.plan.layout import Layout
 from labkit.plan.legality import check
@@ -36,9 +39,7 @@ def test_a_tokens_cache_is_that_of_the_model(case: str, model: str):
 
 def test_the_pools_tokens_are_those_of_the_memory_plan():
     given, tokens = expected("kv_capacity", "the 72B over 4")
-    device = DeviceSpec(
-        "d", "d", given["memory_bytes"], 1e12, {"bfloat16": 1e15}, Source("", "", "")
-    )
+    device = replace(DEVICES["h100"], memory_bytes=given["memory_bytes"])
     options = EngineOptions(activation_bytes=0, runtime_bytes=given["overhead_bytes"])
     model = MODELS["qwen2.5-72b"].model
     assert tokens == pytest.approx(

@@ -177,7 +177,7 @@ def test_options_out_of_range_are_refused_by_name(wrong, message):
 def test_fit_answers_in_a_sentence():
     small = fit(MODELS["llama-3.1-8b"].model, DEVICES["h100"], length=8192)
     assert small.fits
-    assert small.sentence.startswith("It fits: ")
+    assert small.sentence.startswith("It fits, with room for 55.05 requests of 8,192 tokens: ")
     assert small.longest_context == 131_072
     large = fit(DENSE, H100)
     assert not large.fits
@@ -199,7 +199,7 @@ def test_nonsense_is_refused_by_name():
         tokens_in_pool(DENSE, -1)
     with pytest.raises(ValueError, match="blocks is 0"):
         explain_blocks(DENSE, H100, 0)
-    with pytest.raises(ValueError, match="length is 0; it must be at least 1 token"):
+    with pytest.raises(ValueError, match="length is 0; it must be a whole number"):
         plan_memory(DENSE, H100, Layout(tp=8)).max_concurrency(0)
 
 
@@ -212,6 +212,46 @@ def test_a_printed_block_count_is_traced_to_its_layout():
     [stage] = plan_memory(DENSE, H100, Layout(tp=4)).stages
     rest = stage.activation_bytes + stage.runtime_bytes
     assert left.other_bytes == pytest.approx(rest, abs=16 * stage.kv_bytes_per_token)
+
+
+WINDOWED = ("gemma-4-26b-a4b", "gpt-oss-120b", "qwen3.5-397b-a17b")
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+@pytest.mark.parametrize("length", [512, 1280, 8192])
+def test_short_requests_of_windowed_models_hold_fewer_tokens(name, length):
+    layout = Layout(tp=8 if "397" in name else 1, pp=2)
+    plan = plan_memory(MODELS[name].model, DEVICES["b200"], layout)
+    held = plan.tokens_of_requests(length)
+    assert held == int(plan.max_concurrency(length)) * length < plan.kv_tokens
+    pool = min(stage.kv_pool_bytes for stage in plan.stages)
+    asked = tokens_in_pool(plan.model, pool, plan.layout, length=length).concurrency
+    assert asked == pytest.approx(plan.max_concurrency(length), rel=0.05)
+    assert (
+        f"{held:,} tokens of KV cache"
+        in fit(plan.model, plan.device, plan.layout, length=length).sentence
+    )
+
+
+def test_where_all_layers_keep_all_tokens_requests_share_all_blocks():
+    plan = plan_memory(DENSE, H100, Layout(tp=8))
+    assert plan.tokens_of_requests(1000) == plan.kv_tokens > 0
+
+
+def test_an_illegal_layout_does_not_fit_whatever_its_memory():
+    answer = fit(DENSE, H100, Layout(tp=3), length=4096)
+    assert answer.plan.fits
+    assert not answer.fits
+    assert "the layout is illegal: 64 attention heads do not divide over TP 3" in answer.sentence
+
+
+def test_experts_rows_are_shared_by_their_ranks():
+    def activations(layout: Layout) -> float:
+        return plan_memory(MOE, DEVICES["h200"], layout).stages[0].activation_bytes
+
+    assert activations(Layout(tp=8, ep=8)) < activations(Layout(tp=8))
+    assert activations(Layout(dp=8, ep=8)) < activations(Layout(dp=8))
+    assert activations(Layout(dp=8, ep=8)) > activations(Layout(tp=8, ep=8))
 
 
 def test_models_without_experts_or_windows_name_no_such_part():
