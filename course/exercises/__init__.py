@@ -34,6 +34,11 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "kv_capacity",
         "legal_tp_degrees",
         "decode_step_terms",
+        "where_tp_stops_paying",
+        "tp8_or_replicas",
+        "pad_for_int4",
+        "read_engine_log",
+        "choose_layout",
     ),
 }
 """Chapter -> its exercises, in the order of the notebook."""

@@ -34,7 +34,7 @@ MESSAGES = {
     "length-blamed": "The numbers are right. The maximum length is blamed. Look again at what a "
     "request of that length finds, and who took it.",
     "activations-blamed": "The numbers are right. The activations are blamed. Give their memory "
-    "to the pool: does that change whether the engine starts?",
+    "to the pool, and see whether that changes if the engine starts.",
 }
 BOUNDS = {
     "weights": "weights-blamed",

@@ -54,10 +54,13 @@ def diagnose(case: Case, outcome: Outcome, tolerance: float) -> Diagnosis | None
 
 def _differences(case: Case, outcome: Outcome, tolerance: float) -> dict[int, Difference]:
     """Of each rank that returned something else than it should have."""
-    found = {
-        rank: difference(plain(case.expected(rank)), returned, tolerance)
-        for rank, returned in enumerate(outcome.returned)
-    }
+    if case.judged is not None:
+        found = {rank: case.judged(returned) for rank, returned in enumerate(outcome.returned)}
+    else:
+        found = {
+            rank: difference(plain(case.expected(rank)), returned, tolerance)
+            for rank, returned in enumerate(outcome.returned)
+        }
     return {rank: wrong for rank, wrong in found.items() if wrong is not None}
 
 

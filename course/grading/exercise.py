@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from course.grading.comparison import Difference
 from labkit.ranks.report import RankError
 from labkit.ranks.trace import Trace
 
@@ -67,6 +68,8 @@ class Case:
         must give equal values each time: seed them.
     collectives: how often each rank must call each operation of Comm, such as {"all_reduce": 1};
         operations not named must not be called. None: any.
+    judged: what is wrong with a returned value, where several values are right; `expected` is one
+        of them. None: only what equals `expected`.
     weight: its share of the points; 0: `case_weight(ranks)`. The case of a plain function that is
         told how many ranks there are gives `case_weight` of those.
     """
@@ -79,6 +82,7 @@ class Case:
     collectives: Mapping[str, int] | None = None
     weight: int = 0
     may_change_inputs: bool = False
+    judged: Callable[[Any], Difference | None] | None = None
 
     def __post_init__(self) -> None:
         if not self.weight:
