@@ -51,7 +51,9 @@ class Efficiency:
         step_overhead: seconds of a step: scheduling, sampling, input preparation.
         sequence_overhead: seconds more of a step for each running sequence.
         request_overhead: seconds of a request before its prefill: HTTP, tokens, scheduling.
-        balancedness: mean over maximum load of the ranks that experts are dealt over; 1 is even.
+        balancedness: mean over maximum load, in tokens, of the ranks that experts are dealt over;
+            1 is even. It lengthens computing and all-to-alls; how many experts a rank has to read
+            follows from the batch.
         source: where the figures come from.
         label: "assumed", or "modelled" for fitted ones.
 

@@ -6,9 +6,12 @@ layout, so that a step costs a few multiplications afterwards.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from labkit.plan.kept_by_model import KeptByModel
 from labkit.plan.layout import Layout
@@ -26,9 +29,9 @@ _NORM_PASSES = 10
 
 @dataclass(frozen=True)
 class ExpertWork:
-    """The routed experts of equal layers, on the busiest rank.
+    """The routed experts of equal layers, on the busiest of `ranks` ranks.
 
-    count: of such layers. held: experts on the rank. bytes_each, flops_each: of the rank's part of
+    count: of such layers. held: experts on a rank. bytes_each, flops_each: of the rank's part of
     one expert, the second for one token.
     """
 
@@ -36,13 +39,20 @@ class ExpertWork:
     num_experts: int
     top_k: int
     held: int
+    ranks: int
     bytes_each: float
     flops_each: float
     dtype: str
 
     def touched(self, tokens: float) -> float:
-        """Experts of the rank that at least one of `tokens` tokens uses: 1 - (1 - k/E)^B each."""
-        return self.held * expected_coverage(self.num_experts, self.top_k, tokens)
+        """Experts that `tokens` tokens use on the rank where these are most.
+
+        Each expert is used with probability 1 - (1 - k/E)^B; the ranks' numbers scatter around the
+        mean, and all wait for the largest, taken as that of as many normal draws (Blom).
+        """
+        used = expected_coverage(self.num_experts, self.top_k, tokens)
+        scatter = math.sqrt(self.held * used * (1.0 - used))
+        return min(self.held, self.held * used + largest_draw(self.ranks) * scatter)
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,12 @@ class StageWork:
 def element_bytes(model: ModelSpec) -> float:
     """Bytes of an element of a hidden state."""
     return 4.0 if model.dtype == "float32" else 2.0
+
+
+@functools.cache
+def largest_draw(number: int) -> float:
+    """The expected largest of `number` standard normal draws; 0 for one (Blom's approximation)."""
+    return 0.0 if number == 1 else NormalDist().inv_cdf((number - 0.375) / (number + 0.25))
 
 
 def expected_coverage(num_experts: int, top_k: int, tokens: float) -> float:
@@ -196,6 +212,7 @@ def _experts(
         num_experts=layer.experts.num_experts,
         top_k=layer.experts.top_k,
         held=-(-layer.experts.num_experts // layout.ep),
+        ranks=layout.ep,
         bytes_each=part
         * sum(m.bytes_each * m.copies for m in matrices)
         / layer.experts.num_experts,

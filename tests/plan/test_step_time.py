@@ -290,3 +290,22 @@ def test_every_preset_can_be_timed_and_its_terms_are_finite(name):
         ):
             assert all(0 <= seconds < 60 for seconds in step.terms.values())
             assert step.terms["weights"] > 0
+
+
+def test_the_busiest_of_more_ranks_reads_more_experts_at_small_batches():
+    def weights(name: str, layout: Layout, batch: int) -> float:
+        system = System(DEVICES["h200"], Topology.for_device(DEVICES["h200"], 8))
+        return decode_step(MODELS[name].model, system, layout, batch, 1000).terms["weights"]
+
+    for batch in (1, 4):
+        cut, dealt = (weights("mixtral-8x7b", Layout(2, ep=ep), batch) for ep in (1, 2))
+        assert cut < dealt < 1.5 * cut
+        cut, dealt = (weights("deepseek-v3", Layout(8, ep=ep), batch) for ep in (1, 8))
+        assert cut < dealt < 2.5 * cut
+    cut, dealt = (weights("mixtral-8x7b", Layout(2, ep=ep), 512) for ep in (1, 2))
+    assert dealt == pytest.approx(cut, rel=1e-3)
+
+
+def test_two_experts_of_eight_on_two_ranks_are_1_43_on_the_busier_one():
+    [layer] = stage_works(MODELS["mixtral-8x7b"].model, Layout(2, ep=2))[0].experts
+    assert layer.touched(1) == pytest.approx(1 + 3 / 7, rel=0.06)
