@@ -103,7 +103,7 @@ class LayoutQuestion:
         if known is not None:
             return known
         other = compare(self.question, [layout])
-        return (*other.ranked, *other.rejected)[0]
+        return other.ranked[0] if other.ranked else other.rejected[0]
 
     def shortfall(self, other: Candidate) -> float:
         """How far a layout is behind the best: the part of the objective that it lacks."""

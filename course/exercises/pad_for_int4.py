@@ -1,92 +1,117 @@
-"""Exercise: the padded width at which every rank holds whole quantisation groups."""
+"""Exercise: the width to which zero channels pad a matrix, so that ranks hold whole groups."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator, Mapping
 from random import Random
+from typing import Any
 
-from course.exercises.plain_cases import Wrong, plain_case
-from course.grading.exercise import Case, Exercise
-from labkit.plan.shard import pad_up
+from course.exercises.tensor_cases import Returns, mistakes, on_every_rank
+from course.grading.exercise import Case, Exercise, case_weight
+from labkit.plan.shard import pad_to_whole_groups, pad_up
 
 MESSAGES = {
-    "groups-alone": "The whole width is made of whole groups now. A rank's part of it need not be: "
-    "its border may fall inside one.",
-    "ranks-alone": "Every rank gets as many channels now. They need not be whole groups.",
-    "common-multiple": "The width divides by the group and by the number of ranks, each on its "
-    "own. A rank must hold a whole number of groups, which asks for more.",
-    "cut-down": "Channels were taken away. The model needs all it has; zeros can be added.",
-    "padded-in-vain": "The width was fine as it was, or one step before, and yet more was added.",
-    "width-of-a-rank": "This is the width of one rank. The matrix's is asked for.",
-    "added-to-a-rank": "These are the channels that one rank gets on average. Count those that the "
-    "matrix gets.",
-    "added-groups": "What was added is counted in groups. Channels are asked for.",
-    "power-of-two": "The width was raised to a power of two. That is legal and far more than it "
-    "takes.",
+    "one-condition-only: groups": "The width has whole groups, and the ranks do not: a border "
+    "between two ranks falls inside a group, whose scale neither of them can use alone.",
+    "one-condition-only: parts": "The ranks have equally many channels, and these are not whole "
+    "groups: a border between two ranks falls inside a group.",
+    "one-condition-only: nothing": "The width has not grown, although a border between two ranks "
+    "falls inside a group.",
+    "channels-cut-off": "The width is smaller than it was: channels are cut off. The model would "
+    "compute something else. Zero channels are added, and the outputs stay.",
+    "pads-what-fits": "Channels are added in a case that needs none: the ranks hold whole groups "
+    "already. What is missing to a multiple is nothing where the remainder is 0.",
+    "rounded-twice": "The width is legal and not the smallest. It was rounded up in two steps, and "
+    "the second one undid what the first one had done just enough.",
+    "of-one-rank": "These are figures of one rank. The whole matrix is padded once, before it is "
+    "cut.",
+    "counts-groups": "Groups are counted, or scales. A channel is one column, and a group has "
+    "group_size of them.",
+    "swapped": "The two numbers have changed places: the width comes first, then the channels "
+    "that are added.",
 }
 
+Pair = tuple[int, int]
 
-def _right(width: int, group: int, tp: int) -> tuple[int, int]:
-    padded = pad_up(width, group * tp)
+
+def _right(width: int, group: int, tp: int) -> Pair:
+    padded = pad_to_whole_groups(width, tp, group)
     return padded, padded - width
 
 
-def _wrong(width: int, group: int, tp: int) -> Wrong:
-    padded, added = _right(width, group, tp)
+def _wrong(width: int, group: int, tp: int) -> Iterator[tuple[str, Pair]]:
+    right, added = _right(width, group, tp)
+    unit = group * tp
 
-    def to(other: int) -> tuple[int, int]:
-        return other, other - width
+    def to(padded: int) -> Pair:
+        return padded, padded - width
 
-    def ways() -> Wrong:
-        yield "groups-alone", to(pad_up(width, group))
-        yield "ranks-alone", to(pad_up(width, tp))
-        yield "common-multiple", to(pad_up(width, math.lcm(group, tp)))
-        yield "cut-down", to(width // (group * tp) * group * tp)
-        yield "padded-in-vain", to((width // (group * tp) + 1) * group * tp)
-        yield "padded-in-vain", to(padded + group * tp)
-        yield "width-of-a-rank", (padded // tp, added)
-        yield "added-to-a-rank", (padded, added // tp)
-        yield "added-groups", (padded, added // group)
-        yield "power-of-two", to(1 << (width - 1).bit_length())
+    if right != width:
+        yield "one-condition-only: nothing", to(width)
+        yield "one-condition-only: groups", to(pad_up(width, group))
+        yield "one-condition-only: parts", to(pad_up(width, tp))
+        lower = width - width % unit
+        yield "channels-cut-off", to(lower)
+        yield "channels-cut-off", (lower, width - lower)
+        yield "channels-cut-off", (lower, 0)
+    else:
+        yield "pads-what-fits", to(width + unit)
+        yield "pads-what-fits", to(width + group)
+    yield "rounded-twice", to(pad_up(pad_up(width, unit) + 1, unit))
+    yield "rounded-twice", to(pad_up(pad_up(width, group) * tp, unit))
+    if tp > 1:
+        yield "of-one-rank", (right // tp, added // tp)
+        yield "of-one-rank", (right, added // tp)
+        yield "of-one-rank", (right // tp, added)
+    yield "counts-groups", (right // group, added // group)
+    yield "counts-groups", (right, added // group)
+    yield "counts-groups", (right // group, added)
+    yield "swapped", (added, right)
 
-    seen = set()
-    for key, answer in ways():
-        if answer not in seen:
-            yield key, answer
-        seen.add(answer)
+
+def _returned(width: int, group: int, tp: int) -> Iterator[tuple[str, Returns]]:
+    for key, value in _wrong(width, group, tp):
+        yield key, on_every_rank(value)
 
 
-def _case(name: str, width: int, group: int, tp: int) -> Case:
-    arguments = {"width": width, "group_size": group, "tp": tp}
-    return plain_case(name, arguments, _right(width, group, tp), _wrong(width, group, tp), MESSAGES)
+def _case(width: int, group: int, tp: int) -> Case:
+    def arguments(rank: int) -> Mapping[str, Any]:
+        return {"width": width, "group_size": group, "tp": tp}
+
+    return Case(
+        name=f"{width} channels in groups of {group}, TP {tp}",
+        ranks=0,
+        arguments=arguments,
+        expected=on_every_rank(_right(width, group, tp)),
+        mistakes=mistakes(MESSAGES, _returned(width, group, tp)),
+        weight=case_weight(tp),
+    )
 
 
 def _visible(seed: int) -> tuple[Case, ...]:
-    return (
-        _case("the MLP of a 72B over 8", 29_568, 128, 8),
-        _case("14,336 over 8: fine as it is", 14_336, 128, 8),
-        _case("over 6", 13_696, 128, 6),
-        _case("no whole groups to begin with", 11_000, 64, 3),
-    )
+    return _case(29568, 128, 8), _case(11008, 128, 4), _case(14336, 128, 8), _case(13700, 64, 6)
 
 
 def _hidden(seed: int) -> tuple[Case, ...]:
     random = Random(seed)
-    odd = 128 * random.randrange(101, 161, 2)
+
+    def off(whole: int, group: int) -> int:
+        """A width a few groups above `whole`."""
+        return whole + group * random.choice((1, 3, 5))
+
     return (
-        _case("an odd number of groups over 2", odd, 128, 2),
-        _case("the same over 4", odd, 128, 4),
-        _case("an old 7B over 4", 11_008, 128, 4),
-        _case("groups of 32 over 5", 32 * random.randint(300, 400) + 8, 32, 5),
-        _case("one rank", odd + 64, 128, 1),
-        _case("legal over 12", 128 * 12 * 7, 128, 12),
+        _case(off(8192, 64), 64, 8),
+        _case(off(18432, 128) + 8 * random.randint(1, 12), 128, 4),
+        _case(1536 * random.randint(9, 14), 128, 12),
+        _case(off(6144, 32), 32, 2),
+        _case(off(13696, 128) + 4, 128, 1),
     )
 
 
 EXERCISE = Exercise(
     name="pad_for_int4",
     chapter="03_layout_planning",
-    title="Padding for INT4 groups",
+    title="Zero channels that make INT4 groups whole",
     function="pad_for_int4",
     parameters=("width", "group_size", "tp"),
     points=10,

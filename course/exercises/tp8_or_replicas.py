@@ -136,7 +136,7 @@ def _shown(plan: Plan) -> Iterator[tuple[str, Any]]:
 
     def one_more(outcome: Any) -> bool:
         replicas, batch, most = batch_of(outcome)
-        return most and batch == most + 1 and plan.step(replicas, batch) > plan.slo
+        return most > 0 and batch == most + 1 and plan.step(replicas, batch) > plan.slo
 
     def beyond_room(outcome: Any) -> bool:
         replicas, batch, _ = batch_of(outcome)
@@ -218,9 +218,15 @@ def _hidden(seed: int) -> tuple[Case, ...]:
     def near(value: float) -> float:
         return value * random.uniform(0.99, 1.01)
 
-    eight = {"billions": near(8.03), "layers": 32, "hidden": 4096}
-    slow = {"hop": 5e-6, "bandwidth": near(25e9)}
-    large = {"gpus": 16, "replicas": 2, "billions": near(123), "layers": 88, "hidden": 12288}
+    eight: dict[str, Any] = {"billions": near(8.03), "layers": 32, "hidden": 4096}
+    slow: dict[str, Any] = {"hop": 5e-6, "bandwidth": near(25e9)}
+    large: dict[str, Any] = {
+        "gpus": 16,
+        "replicas": 2,
+        "billions": near(123),
+        "layers": 88,
+        "hidden": 12288,
+    }
     return (
         _case("an 8B, 4 replicas", _plan(4.5e-3, (823, 157), replicas=4, **eight)),
         _case("a 72B on PCIe", _plan(near(19.3e-3), (905, 261), **slow)),
