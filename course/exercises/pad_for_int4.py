@@ -54,10 +54,10 @@ def _wrong(width: int, group: int, tp: int) -> Iterator[tuple[str, Pair]]:
         yield "channels-cut-off", to(lower)
         yield "channels-cut-off", (lower, width - lower)
         yield "channels-cut-off", (lower, 0)
+        yield "rounded-twice", to(pad_up(pad_up(width, unit) + 1, unit))
     else:
         yield "pads-what-fits", to(width + unit)
         yield "pads-what-fits", to(width + group)
-    yield "rounded-twice", to(pad_up(pad_up(width, unit) + 1, unit))
     yield "rounded-twice", to(pad_up(pad_up(width, group) * tp, unit))
     if tp > 1:
         yield "of-one-rank", (right // tp, added // tp)

@@ -15,6 +15,7 @@ from toy_exercise import plain
 
 from course.exercises import load
 from course.grading.case_run import JudgePools
+from course.grading.comparison import Difference
 from course.grading.exercise import Case, Mistake, Outcome
 from course.grading.judge import judge, points
 from labkit.ranks.comm import Comm
@@ -30,6 +31,17 @@ def key_of(case: Case, function: Any, pools: JudgePools) -> str:
     exercise = plain(4.0, n=3)
     made = replace(exercise, visible=lambda seed: (case,))
     return judge(made, function, pools=pools)[0].key
+
+
+def test_a_case_may_take_several_values_and_says_itself_what_is_wrong_with_others(
+    judge_pools: JudgePools,
+):
+    def judged(value: Any) -> Difference | None:
+        return None if value in (3, 4) else Difference("too-far", f"the result is {value}")
+
+    case = replace(case_with(), judged=judged)
+    assert [key_of(case, f, judge_pools) for f in (lambda n: n, lambda n: n + 1)] == ["", ""]
+    assert key_of(case, lambda n: n + 2, judge_pools) == "too-far"
 
 
 def test_a_mistake_that_changes_nothing_in_a_case_does_not_fail_it(judge_pools: JudgePools):

@@ -28,6 +28,10 @@ NAMES = (
     "kv_capacity",
     "legal_tp_degrees",
     "decode_step_terms",
+    "where_tp_stops_paying",
+    "tp8_or_replicas",
+    "pad_for_int4",
+    "read_engine_log",
 )
 SEEDS = (0, 1, 2024)
 
