@@ -112,7 +112,6 @@ def _visible(seed: int) -> tuple[Case, ...]:
     return (
         _case("the 72B of the lesson", _grouped(80, 8192, 64, 8)),
         _case("a head size of its own", _grouped(64, 5120, 64, 8, head_dim=128)),
-        _case("each query head has its KV head", _own_heads(32, 4096, 32)),
         _case("a latent", _latent(61, 512, 64)),
         _case("every third layer keeps all", _windows(36, 3, 6)),
     )

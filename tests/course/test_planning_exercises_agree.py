@@ -29,7 +29,6 @@ def expected(name: str, case_name: str):
     [
         ("the 72B of the lesson", "qwen2.5-72b"),
         ("a head size of its own", "qwen3-32b"),
-        ("each query head has its KV head", "llama-2-7b"),
         ("a latent", "deepseek-v3"),
     ],
 )
