@@ -147,8 +147,8 @@ def _draw(
     for index, part in enumerate(tracks[0]):
         sizes = [track[index].size for track in tracks]
         colour, hatch = _PAINT[part.look]
-        paint: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "linewidth": 0}
-        axes.barh(names, sizes, left=left, height=0.6, label=part.name, **paint)
+        paint: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white"}
+        axes.barh(names, sizes, left=left, height=0.6, label=part.name, linewidth=0, **paint)
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     for place, total in enumerate(left):
         axes.text(total, place, f" {quantity(total, unit, short=True)}", va="center", fontsize=8)

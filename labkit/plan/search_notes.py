@@ -61,6 +61,11 @@ def _times(question: Question) -> list[str]:
             "Times assume the data sheet reached in full, which no engine does: calibrate on "
             "measured rows before you trust more than the order of layouts."
         )
+    if question.collectives is None and question.fidelity is Fidelity.FULL:
+        found.append(
+            "All-reduces are textbook rings on these links; recorded ones take less at the sizes "
+            "of a decode step, so more TP pays than it seems here."
+        )
     if question.model.is_moe and question.fidelity is Fidelity.FULL:
         found.append(
             f"Experts are taken to be used evenly up to a balancedness of "
