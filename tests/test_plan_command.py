@@ -164,6 +164,21 @@ def test_a_config_on_disk_is_planned_for(capsys, tmp_path):
     assert "model_type" in err
 
 
+@pytest.mark.parametrize(
+    ("limit", "titles"),
+    [("13", ["2 replicas x TP 4", "TP 8"]), ("10", ["TP 8"])],
+)
+def test_the_textbooks_two_limits_have_two_answers(capsys, limit, titles):
+    words = f"qwen2.5-72b --gpu textbook-80gb --textbook --batch 1 --slo-tpot-ms {limit}"
+    found = answer(capsys, words)
+    assert [one["title"] for one in found["ranked"]][: len(titles)] == titles
+    assert found["ranked"][0]["tpot_seconds"] == pytest.approx(
+        0.0128 if limit == "13" else 0.0099, rel=0.01
+    )
+    too_large = [one for one in found["rejected"] if one["layout"]["tp"] == 2]
+    assert any("are more than the 67.1 GiB" in one["reasons"][0] for one in too_large)
+
+
 def test_the_planner_needs_no_torch():
     program = (
         "import sys; sys.modules['torch'] = None; sys.modules['numpy'] = None\n"

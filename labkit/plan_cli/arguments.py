@@ -17,7 +17,7 @@ from labkit.plan.model_presets import MODELS, resolve_model
 from labkit.plan.objectives import SLO, Objective
 from labkit.plan.question import Question
 from labkit.plan.serving_presets import vllm_all_reduce, vllm_h100
-from labkit.plan.step_system import IDEAL, Efficiency, System
+from labkit.plan.step_system import IDEAL, Efficiency, Fidelity, System
 from labkit.plan.topology import Topology
 
 _Value = TypeVar("_Value")
@@ -89,6 +89,8 @@ OPTIONS = (
     _o("--collectives", _TIMED, "textbook, or a recorded preset (vLLM's on NVLink GPUs)"),
     _o("--efficiency", _TIMED, "of the data sheet: ideal, or as fitted to vLLM (fitted)", str, None,
        ("fitted", "ideal")),
+    _o("--textbook", _SEARCH, "count weights and ring all-reduces alone, the data sheet in full",
+       is_switch=True),
     _o("--tensor-parallel-size -tp", _LAYOUT, "ranks that cut a layer (1)", int, "N"),
     _o("--pipeline-parallel-size -pp", _LAYOUT, "pipeline stages (1)", int, "N"),
     _o("--data-parallel-size -dp", _LAYOUT, "copies of attention that share experts (1)", int, "N"),
@@ -120,7 +122,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "\n  labkit plan qwen2.5-72b --gpu h100 --gpus 8 --slo-tpot-ms 13\n"
         "  labkit plan fit llama-3.1-70b --gpu h100 -tp 4 --length 32768\n"
         "  labkit plan kv deepseek-v3 --length 8192\n"
-        "  labkit plan explain qwen2.5-72b-gptq-int4 -tp 8"
+        "  labkit plan explain qwen2.5-72b-gptq-int4 -tp 8\n"
+        "  labkit plan qwen2.5-72b --gpu textbook-80gb --textbook --batch 1 --slo-tpot-ms 13"
     )
     parser.add_argument("words", nargs="+", metavar="MODEL", help="what to plan for")
     for option in OPTIONS:
@@ -224,10 +227,10 @@ class Request:
         vLLM's own is taken over NVLink, where it was recorded; over other links the textbook's.
         """
         name = self.arguments.collectives
-        if name is None:
+        if name is None and not self.arguments.textbook:
             link = self.arguments.link or self.device.link
             return vllm_all_reduce() if link.startswith("nvlink") else None
-        if name == "textbook":
+        if name in (None, "textbook"):
             return None
         if name not in COLLECTIVE_PRESETS:
             raise unknown_name("collective preset", name, {"textbook": None, **COLLECTIVE_PRESETS})
@@ -236,7 +239,9 @@ class Request:
     @property
     def efficiency(self) -> Efficiency:
         """Fitted to vLLM's recorded rows unless the ideal one is asked for."""
-        return IDEAL if self.arguments.efficiency == "ideal" else vllm_h100().efficiency
+        if self.arguments.textbook or self.arguments.efficiency == "ideal":
+            return IDEAL
+        return vllm_h100().efficiency
 
     def system(self, gpus: int) -> System:
         """What a step runs on."""
@@ -268,6 +273,7 @@ class Request:
             options=self.options,
             collectives=self.collectives,
             efficiency=self.efficiency,
+            fidelity=Fidelity.TEXTBOOK if self.arguments.textbook else Fidelity.FULL,
             price_per_gpu_hour=self.arguments.price,
             allow_disaggregation=self.arguments.disaggregation,
         )
