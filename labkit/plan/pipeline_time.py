@@ -72,6 +72,6 @@ def pipelined(
 
 
 def send_seconds(model: ModelSpec, system: System, layout: Layout, part: float) -> float:
-    link = system.stage_link(layout.stage_size, layout.pp)
+    link = system.stage_link(layout)
     sent = part / layout.dp * model.hidden_size * element_bytes(model)
     return link.hop_latency + sent / link.bandwidth

@@ -72,7 +72,7 @@ def diagnose_split(
     step = decode_step(model, system, layout, batch, context)
     count = sum(work.all_reduces for work in stage_works(model, layout))
     payload = batch / layout.dp * model.hidden_size * element_bytes(model)
-    modelled_each = system.all_reduce(layout.tp, layout.pp).seconds(layout.tp, payload)
+    modelled_each = system.all_reduce(layout).seconds(layout.tp, payload)
     each = max(0.0, measured - step.seconds) / count + modelled_each
     if measured <= _NEAR * step.seconds:
         cause = SplitCause.AS_MODELLED

@@ -54,15 +54,13 @@ def stage_seconds(
         beyond += max(0.0, looked * cache.score_flops / score_peak - read)
     element = element_bytes(model)
     payload = own * model.hidden_size * element
-    reduce = system.all_reduce(layout.tp, layout.pp).terms(layout.tp, payload)
+    reduce = system.all_reduce(layout).terms(layout.tp, payload)
     exchange = _exchange_seconds(model, work, system, layout, tokens)
     if work.moe_layers and layout.tp > 1:
         exchange += reduce.seconds / 2  # each DP copy gathers its tokens again: half an all-reduce
     gather = 0.0
     if work.gather_bytes and layout.tp > 1:
-        gather = system.all_reduce(layout.tp, layout.pp).seconds(
-            layout.tp, own_sequences * work.gather_bytes / 2
-        )
+        gather = system.all_reduce(layout).seconds(layout.tp, own_sequences * work.gather_bytes / 2)
     return [
         reading,
         caches,
@@ -89,4 +87,4 @@ def _exchange_seconds(
     copies = min(top_k * layout.expert_tp, ranks)
     element = element_bytes(model)
     sent = tokens / ranks * copies * model.hidden_size * element
-    return 2 * system.all_to_all(ranks).seconds(ranks, sent / system.efficiency.balancedness)
+    return 2 * system.all_to_all(layout).seconds(ranks, sent / system.efficiency.balancedness)

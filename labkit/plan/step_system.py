@@ -7,19 +7,26 @@ GPU or one model: fitted on one system, it carries over to another by its data s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from labkit.plan.cost_model import CostModel, Terms
 from labkit.plan.link_presets import LINKS
+from labkit.plan.placed_groups import (
+    require_room,
+    slowest_stage_link,
+    spread_tp_groups,
+    stage_groups,
+    tp_groups,
+)
 
 if TYPE_CHECKING:
     from labkit.plan.collective_presets import CollectivePreset
     from labkit.plan.hardware import DeviceSpec, LinkSpec
+    from labkit.plan.layout import Layout
     from labkit.plan.topology import Topology
 
 PRESET_LINKS: Mapping[str, str] = MappingProxyType(
@@ -119,6 +126,8 @@ class LinkScaled(CostModel):
 class System:
     """A device and its links. Ranks of a TP group are neighbours, then DP, then PP.
 
+    A layout's groups are priced as its slowest is, all its replicas placed.
+
     Attributes:
         collectives: a recorded all-reduce to use inside a node, its transfer scaled to the width
             of the node's link; None prices it from the link's latency and bandwidth (textbook).
@@ -132,12 +141,12 @@ class System:
     efficiency: Efficiency = IDEAL
     fidelity: Fidelity = Fidelity.FULL
     tp_inside: bool = True
-    _kept: dict[tuple[str, int, int], CostModel] = field(
+    _kept: dict[tuple[str, int, int, int, int], CostModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     _peaks: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _links: dict[tuple[int, int], LinkSpec] = field(
+    _links: dict[tuple[int, int, int], LinkSpec] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -159,20 +168,30 @@ class System:
             self._peaks[dtype] = self.efficiency.of_compute(dtype) * self.device.flops(dtype)
         return self._peaks[dtype]
 
-    def all_reduce(self, tp: int, pp: int = 1) -> CostModel:
-        """The cost of an all-reduce of a TP group."""
-        key = ("all-reduce", tp, pp)
+    def all_reduce(self, layout: Layout) -> CostModel:
+        """The cost of an all-reduce of the slowest TP group among all replicas and stages."""
+        return self._cost("all-reduce", layout, self._price_all_reduce)
+
+    def all_to_all(self, layout: Layout) -> CostModel:
+        """The cost of an all-to-all among the ranks of a stage, of the slowest one."""
+        return self._cost("all-to-all", layout, self._price_all_to_all)
+
+    def _cost(self, op: str, layout: Layout, price: Callable[[Layout], CostModel]) -> CostModel:
+        key = (op, layout.tp, layout.pp, layout.dp, layout.replicas)
         if key not in self._kept:
-            group = self._tp_group(tp, pp)
-            self._kept[key] = self.topology.collective(group, self._scaled_preset)
+            require_room(self.topology, layout)
+            self._kept[key] = price(layout)
         return self._kept[key]
 
-    def all_to_all(self, ranks: int) -> CostModel:
-        """The cost of an all-to-all among the first `ranks` GPUs."""
-        key = ("all-to-all", ranks, 1)
-        if key not in self._kept:
-            self._kept[key] = self.topology.all_to_all(self._ranks[:ranks])
-        return self._kept[key]
+    def _price_all_reduce(self, layout: Layout) -> CostModel:
+        preset = self._scaled_preset
+        if self.tp_inside or layout.pp == 1:
+            return self.topology.slowest_collective(tp_groups(self.topology, layout), preset)
+        groups = spread_tp_groups(self.topology, layout)
+        return self.topology.without_pairs.slowest_collective(groups, preset)
+
+    def _price_all_to_all(self, layout: Layout) -> CostModel:
+        return self.topology.slowest_all_to_all(stage_groups(self.topology, layout))
 
     @property
     def _scaled_preset(self) -> CollectivePreset | None:
@@ -194,23 +213,10 @@ class System:
             },
         )
 
-    @cached_property
-    def _ranks(self) -> tuple[int, ...]:
-        """The GPU of each rank, node by node, whatever numbers the GPUs of a node have."""
-        return tuple(gpu for node in self.topology.nodes for gpu in node)
-
-    def _tp_group(self, tp: int, pp: int) -> tuple[int, ...]:
-        if not self.tp_inside:
-            return self._ranks[: tp * pp : pp]
-        return tuple(self.topology.best_groups(tp)[0])
-
-    def stage_link(self, stage_size: int, pp: int) -> LinkSpec:
+    def stage_link(self, layout: Layout) -> LinkSpec:
         """The slowest link that hidden states cross from one pipeline stage to the next."""
-        key = (stage_size, pp)
+        key = (layout.stage_size, layout.pp, layout.replicas)
         if key not in self._links:
-            step = stage_size if self.tp_inside else 1
-            firsts = range(0, step * (pp - 1), step)
-            ranks = self._ranks
-            links = {self.topology.link(ranks[first], ranks[first + step]) for first in firsts}
-            self._links[key] = min(links, key=lambda link: link.bandwidth)
+            require_room(self.topology, layout)
+            self._links[key] = slowest_stage_link(self.topology, layout, tp_inside=self.tp_inside)
         return self._links[key]

@@ -145,7 +145,7 @@ def _textbook(
         model,
         layout.tp,
         batch,
-        system.all_reduce(layout.tp, layout.pp),
+        system.all_reduce(layout),
         parameters=model.weight_bytes / 2 if parameters is None else parameters,
         hbm_bandwidth=system.device.memory_bandwidth,
     )

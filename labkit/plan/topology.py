@@ -10,9 +10,11 @@ links are fastest: a tensor parallel group stays inside a node while it fits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from types import MappingProxyType
 
 from labkit.plan.collective_presets import CollectivePreset
@@ -172,7 +174,8 @@ class Topology:
         for gpu in members:
             counts[self._node_of[gpu]] = counts.get(self._node_of[gpu], 0) + 1
         if len(counts) == 1:
-            spec = self.slowest_link(members)
+            links = {self.link(*pair) for pair in combinations(members, 2)} if self.pairs else {}
+            spec = min(links or {self.inside}, key=lambda link: (link.bandwidth, -link.hop_latency))
             return AllToAll(0.0, spec.bandwidth, launch=spec.hop_latency)
         total, near, far = len(members), max(counts.values()), min(counts.values())
         share = max((near - 1) / self.inside.bandwidth, (total - far) / self.between.bandwidth)
@@ -201,7 +204,7 @@ class Topology:
         groups: list[tuple[int, ...]] = []
         spare: list[int] = []
         paired = {gpu for pair in self.pairs for gpu in pair}
-        for node in self.nodes:
+        for node in sorted(self.nodes, key=len, reverse=True):
             if size > len(node):
                 spare.extend(node)
                 continue
@@ -220,29 +223,32 @@ class Topology:
     def _reference_seconds(self, group: Sequence[int]) -> float:
         return _ring(self.slowest_link(group)).seconds(len(group), _REFERENCE_BYTES)
 
-    def best_collective(
-        self, size: int, count: int | None = None, preset: CollectivePreset | None = None
+    def slowest_collective(
+        self, groups: Sequence[Sequence[int]], preset: CollectivePreset | None = None
     ) -> CostModel:
-        """`collective` of the slowest among the first `count` of `best_groups(size)`; all if None.
+        """`collective` of the slowest of some groups of one size, which all wait for it."""
+        models = [self.collective(group, preset) for group in self._unlike(groups)]
+        return max(models, key=lambda model: model.seconds(len(groups[0]), _REFERENCE_BYTES))
 
-        The groups of one model's replicas or stages, which wait for the slowest of them.
-        """
-        groups = self.best_groups(size)
-        if count is not None and not 1 <= count <= len(groups):
-            raise ValueError(f"there are {len(groups)} groups of {size} here, not {count}")
-        used = groups[: count or len(groups)]
-        key = (size, len(used), preset.name if preset else "")
-        if key not in self._collectives:
-            candidates = used if self.pairs else (used[0], used[-1])
-            models = [self.collective(group, preset) for group in candidates]
-            self._collectives[key] = max(
-                models, key=lambda model: model.seconds(size, _REFERENCE_BYTES)
-            )
-        return self._collectives[key]
+    def slowest_all_to_all(self, groups: Sequence[Sequence[int]]) -> AllToAll:
+        """`all_to_all` of the slowest of some groups of one size."""
+        models = [self.all_to_all(group) for group in self._unlike(groups)]
+        return max(models, key=lambda model: model.seconds(len(groups[0]), _REFERENCE_BYTES))
+
+    def _unlike(self, groups: Sequence[Sequence[int]]) -> Iterable[Sequence[int]]:
+        """One group of each kind: without `pairs` the GPUs it has of each node say all."""
+        if self.pairs:
+            return groups
+        kinds: dict[tuple[int, ...], Sequence[int]] = {}
+        for group in groups:
+            counts = Counter(self._node_of[gpu] for gpu in group)
+            kinds.setdefault(tuple(sorted(counts.values())), group)
+        return kinds.values()
 
     @cached_property
-    def _collectives(self) -> dict[tuple[int, int, str], CostModel]:
-        return {}
+    def without_pairs(self) -> Topology:
+        """The same nodes with `inside` between all of their GPUs."""
+        return replace(self, pairs={}) if self.pairs else self
 
     def relabelled(self, labels: Sequence[int]) -> Topology:
         """The same GPUs and links where GPU i is called `labels[i]`."""

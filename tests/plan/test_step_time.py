@@ -230,10 +230,10 @@ def test_a_recorded_all_reduce_is_scaled_to_a_wider_link():
     b200 = DEVICES["b200"]
     narrow = System(H100, Topology.for_device(H100, 8), vllm_all_reduce())
     wide = System(b200, Topology.for_device(b200, 8), vllm_all_reduce())
-    before, after = (s.all_reduce(8).terms(8, 2**20) for s in (narrow, wide))
+    before, after = (s.all_reduce(Layout(tp=8)).terms(8, 2**20) for s in (narrow, wide))
     assert after.latency_seconds == before.latency_seconds
     assert after.transfer_seconds == pytest.approx(before.transfer_seconds / 2)
-    assert LinkScaled(narrow.all_reduce(8), 2.0).wire_bytes(8, 100) > 0
+    assert LinkScaled(narrow.all_reduce(Layout(tp=8)), 2.0).wire_bytes(8, 100) > 0
 
 
 def test_the_busiest_rank_holds_a_whole_head():

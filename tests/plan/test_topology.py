@@ -121,8 +121,8 @@ def test_a_large_node_with_pairs_is_placed_too():
 
 def test_the_slowest_group_in_use_sets_the_cost():
     topology = bridged((0, 2))
-    assert topology.best_collective(2, count=1) == ring(BRIDGE)
-    assert topology.best_collective(2) == ring(PCIE)
+    assert topology.slowest_collective(topology.best_groups(2)[:1]) == ring(BRIDGE)
+    assert topology.slowest_collective(topology.best_groups(2)) == ring(PCIE)
 
 
 def test_an_all_to_all_waits_for_the_slower_of_node_and_network():

@@ -237,8 +237,9 @@ def test_control_c_in_a_terminal_stops_the_call_only(tmp_path: Path) -> None:
     script = tmp_path / "interrupted.py"
     script.write_text(
         textwrap.dedent("""
-        import time
+        import signal, time
         from labkit.ranks.pool import RankPool
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job with & ignores it
         pool = RankPool(2)
         def work(comm):
             print("started", comm.rank)
