@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 the run failed, 2 the command asked for something that can
 
 import argparse
 import contextlib
+import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. A user's mistake is told in one sentence."""
     commands = all_commands()
-    arguments = _parser(commands).parse_args(argv)
+    arguments = _parse(commands, argv)
     try:
         return commands[arguments.command].run(arguments)
     except KeyboardInterrupt:
@@ -62,22 +63,38 @@ def all_commands() -> dict[str, Command]:
     return commands
 
 
-def _parser(all_of_them: dict[str, Command]) -> argparse.ArgumentParser:
+def _parse(all_of_them: dict[str, Command], argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, or an end with exit code 2 that shows the usage of the command meant."""
     parser = argparse.ArgumentParser(
         prog="labkit",
         description="Inference parallelism on real ranks: models cut over processes or GPUs.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in all_of_them.items():
-        _add_command(commands, name, command)
-    return parser
+    subs = {name: _add_command(commands, name, each) for name, each in all_of_them.items()}
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        sub = subs[arguments.command]
+        sub.error(_unknown(unknown, list(sub._option_string_actions)))
+    return arguments
 
 
-def _add_command(commands: Any, name: str, command: Command) -> None:
+def _unknown(words: Sequence[str], flags: Sequence[str]) -> str:
+    """What is not understood, with the options that are spelt nearly like it."""
+    told = []
+    for word in words:
+        near = difflib.get_close_matches(word.split("=")[0], flags)
+        told.append(word + (f" (near it: {', '.join(near)})" if near else ""))
+    return f"unrecognized arguments: {' '.join(told)}"
+
+
+def _add_command(commands: Any, name: str, command: Command) -> argparse.ArgumentParser:
     """commands: of a parser, from `add_subparsers`."""
-    sub = commands.add_parser(name, help=command.summary, description=command.summary)
+    sub: argparse.ArgumentParser = commands.add_parser(
+        name, help=command.summary, description=command.summary
+    )
     sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
     command.add_arguments(sub)
+    return sub
 
 
 def seconds_argument(text: str) -> float:

@@ -154,6 +154,27 @@ def test_what_cannot_be_asked_is_refused_in_one_sentence(capsys, words, message)
     assert "Traceback" not in err
 
 
+def test_an_option_that_is_not_known_is_told_with_those_spelt_like_it(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "kv", "llama-3.1-8b", "--lenght", "4096"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "usage: labkit plan" in said
+    assert "unrecognized arguments: --lenght (near it: --length" in said
+
+
+@pytest.mark.parametrize("words", ["fit llama-3.1-8b --tp 2", "fit llama-3.1-8b -tp 2"])
+def test_degrees_have_the_short_names_of_all_engines(capsys, words):
+    assert plan(capsys, words) == plan(capsys, "fit llama-3.1-8b --tensor-parallel-size 2")
+
+
+def test_a_model_that_is_too_large_is_told_how_many_gpus_hold_it(capsys):
+    _, told, _ = plan(capsys, "deepseek-v3 --gpu h100 --gpus 8")
+    assert "No layout serves." in told
+    assert told.index("Nearest: TP 8 x EP 8") < told.index("Rejected: ")
+    assert "Doubled until it fits: 16 GPUs, TP 8 x DP 2 x EP 16." in told
+
+
 def test_a_config_on_disk_is_planned_for(capsys, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(dict(MODELS["qwen3-8b"].config)))
     found = answer(capsys, f"kv {tmp_path}")

@@ -54,8 +54,7 @@ def window_pattern(
         if not types and null_is_full and is_null:
             return (None,) * num_layers
         if not types:
-            period = _period(fields, every_fields, default_every, full_first)
-            types = tuple(period[i % len(period)] for i in range(num_layers))
+            types = _repeated(fields, num_layers, every_fields, default_every, full_first)
         return _typed(fields, types, default_window)
 
     return rule
@@ -109,13 +108,16 @@ def _typed(fields: ConfigFields, types: tuple[str, ...], default: int | None) ->
     return tuple(window if kind == SLIDING else None for kind in types)
 
 
-def _period(
-    fields: ConfigFields, names: tuple[str, ...], default: int, full_first: bool
+def _repeated(
+    fields: ConfigFields, num_layers: int, names: tuple[str, ...], every: int, full_first: bool
 ) -> tuple[str, ...]:
-    """A word such as "LLLG" (local, global), or a number of layers with one full among them."""
-    name = next((name for name in names if fields.has(name)), names[0] if names else "")
-    value = fields.values.get(name)
-    if isinstance(value, str) and value and set(value) <= set("LG"):
-        return tuple(SLIDING if mark == "L" else FULL for mark in value)
-    sliding = (SLIDING,) * (fields.positive_int(name, default) - 1)
-    return (FULL, *sliding) if full_first else (*sliding, FULL)
+    """Layers by a word such as "LLLG" (local, global), or a number of them with one full."""
+    name = next((name for name in names if fields.has(name)), None)
+    if name is not None:
+        word = fields.values[name]
+        if isinstance(word, str) and word and set(word) <= set("LG"):
+            marks = (word[i % len(word)] for i in range(num_layers))
+            return tuple(SLIDING if mark == "L" else FULL for mark in marks)
+        every = fields.positive_int(name)
+    full = 0 if full_first else every - 1
+    return tuple(FULL if i % every == full else SLIDING for i in range(num_layers))

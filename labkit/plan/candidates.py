@@ -182,12 +182,14 @@ class Rejected:
         reasons: sentences.
         best: its point with one sequence in each copy of attention, or at the batch that was
             given; None for what is illegal or too large.
+        missing_bytes: what a rank lacks, of what is too large.
     """
 
     layout: Layout
     cause: Cause
     reasons: tuple[str, ...]
     best: ServingPoint | None = None
+    missing_bytes: float = 0.0
 
     @property
     def title(self) -> str:

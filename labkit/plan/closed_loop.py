@@ -78,9 +78,9 @@ def closed_loop(
     prompt, output, layout = load.mean_prompt, load.mean_output, load.layout
     decode = decode_step(model, system, layout, running, load.mean_context, options)
     prefill = prefill_step(model, system, layout, prompt, layout.dp, options=options)
-    joined = joined_seconds(prefill, decode)
     others = max(0.0, running / layout.dp - 1)
-    tpot = with_prefills(decode.seconds, joined * others / output, output, prefill.seconds)
+    joined = joined_seconds(prefill, decode, others / output)
+    tpot = with_prefills(decode.seconds, joined, output, prefill.seconds)
     life = output * tpot + prefill.seconds
     waiting = (load.concurrency / running - 1) * life
     grown = (output / 2) / load.mean_context
@@ -103,10 +103,17 @@ def closed_loop(
     )
 
 
-def joined_seconds(prefill: StepTime, decode: StepTime) -> float:
-    """What a prefill adds to a decode step that it shares."""
-    more_weights = max(0.0, prefill.terms["weights"] - decode.terms["weights"])
-    return more_weights + sum(prefill.terms[term] for term in _SHARED_TERMS)
+def joined_seconds(prefill: StepTime, decode: StepTime, each_step: float = 1.0) -> float:
+    """What prefills add to a decode step that they share, so many of them to `each_step`.
+
+    A prompt's tokens use experts that the few of decode leave alone. However many prompts share a
+    pass through the weights it reads these once, and a step has as many passes as microbatches;
+    so more clients, who leave fewer experts alone, never make a step shorter.
+    """
+    passes, rounds = prefill.microbatches, decode.microbatches
+    more_weights = prefill.terms["weights"] / passes - decode.terms["weights"] / rounds
+    reading = min(each_step * passes, rounds) * max(0.0, more_weights)
+    return reading + each_step * sum(prefill.terms[term] for term in _SHARED_TERMS)
 
 
 def with_prefills(step: float, added: float, output: int, prefill: float) -> float:

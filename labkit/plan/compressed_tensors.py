@@ -9,7 +9,6 @@ from types import MappingProxyType
 from labkit.plan.config_fields import ConfigFields
 from labkit.plan.module_patterns import refuse_bad_expressions, targeted
 from labkit.plan.quantization_formats import (
-    INPUT_SCALE_BITS,
     MXFP4,
     NVFP4,
     Rule,
@@ -18,6 +17,7 @@ from labkit.plan.quantization_formats import (
     read_bits,
     read_block,
     read_group_size,
+    with_input_scale,
 )
 from labkit.plan.weights import WeightFormat
 
@@ -99,10 +99,38 @@ def _read_group(named: ConfigFields, name: str, packing: str) -> _Group:
     refuse_bad_expressions(group, "targets", (name for name in targets if name.startswith("re:")))
     weights = ConfigFields(group.nested("weights"), f"{group.prefix}weights.")
     stored = _weight_format(weights, group.word("format", packing))
-    inputs = group.nested("input_activations")
-    if inputs and inputs.get("dynamic") is False:
-        stored = replace(stored, tensor_bits=stored.tensor_bits + INPUT_SCALE_BITS)
+    if group.nested("input_activations"):
+        name = f"{group.prefix}input_activations."
+        stored = _with_inputs(stored, ConfigFields(group.nested("input_activations"), name))
+    else:
+        stored = replace(stored, products="")
     return _Group(targets, stored)
+
+
+def _with_inputs(stored: WeightFormat, inputs: ConfigFields) -> WeightFormat:
+    """The format with quantised inputs: products run in the wider of the two types.
+
+    A checkpoint keeps the scale of static inputs in its own 16 bits, that of FP4 ones in 32. Where
+    only "local" scales are dynamic there is a global one of 32 bits besides.
+    """
+    bits = read_bits(inputs, "num_bits", allowed=(4, 8)) if inputs.has("num_bits") else 8
+    kind = inputs.word("type", "int")
+    if kind not in ("int", "float"):
+        raise inputs.refuse("type", "int or float")
+    narrow = {"float": "fp", "int": "int"}[kind]
+    own = {"nvfp4": "fp4", "mxfp4": "fp4"}.get(stored.name, stored.name)
+    stored = replace(stored, products=f"{narrow}{bits}" if bits >= stored.bits else own)
+    dynamic = inputs.values.get("dynamic", False)
+    if dynamic == "local":
+        return with_input_scale(stored)
+    if not isinstance(dynamic, bool):
+        raise inputs.refuse("dynamic", "true, false or local")
+    if dynamic:
+        return stored
+    if narrow == "fp" and bits == 4:
+        return with_input_scale(stored)
+    zero_point = 0 if inputs.flag("symmetric", True) else bits
+    return with_input_scale(stored, _scale_bits(inputs) + zero_point)
 
 
 def _weight_format(weights: ConfigFields, packing: str) -> WeightFormat:

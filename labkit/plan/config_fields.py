@@ -95,6 +95,22 @@ class ConfigFields:
             raise self.refuse(field, "a list of strings is needed")
         return tuple(value)
 
+    def sequence(self, field: str) -> tuple[Any, ...]:
+        """A JSON list of anything; empty where there is none."""
+        value = self.values.get(field)
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple):
+            raise self.refuse(field, "a list is needed")
+        return tuple(value)
+
+    def marks(self, field: str, count: int) -> tuple[bool, ...]:
+        """A list of `count` zeros and ones."""
+        value = self.sequence(field)
+        if len(value) != count or not all(is_whole(mark) and mark in (0, 1) for mark in value):
+            raise self.refuse(field, f"a 0 or 1 for each of {count} layers is needed")
+        return tuple(mark == 1 for mark in value)
+
     def nested(self, field: str) -> Mapping[str, Any]:
         """A JSON object; empty where there is none."""
         value = self.values.get(field)

@@ -118,12 +118,16 @@ def prefill_worker(
 
     link, links: that carry the caches away, see `kv_transfer.transfer_seconds`.
     decode_seconds: of the decode step that brings the first token's successor; part of TTFT.
+    options: for the KV cache's dtype, in which the caches are read and sent.
     """
     prompts = layout.dp
     step = prefill_step(
         model, system, layout, workload.prompt_tokens, prompts, options=options, microbatches=1
     )
-    moved = transfer_seconds(model, workload.prompt_tokens, link, links=links)
+    element = None if options is None else options.cache_element_bytes(model)
+    moved = transfer_seconds(
+        model, workload.prompt_tokens, link, links=links, kv_bytes_per_element=element
+    )
     spare = workload.ttft - step.seconds - moved - decode_seconds
     return PrefillWorker(layout, step, moved, largest_rate(step.seconds, spare, prompts))
 

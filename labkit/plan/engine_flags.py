@@ -13,54 +13,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from labkit.plan.candidates import Candidate
+from labkit.plan.engine_cache_dtypes import cache_dtype_word, missing_cache_dtype
 from labkit.plan.engine_servers import Server, servers
+from labkit.plan.engine_sources import SOURCES
 from labkit.plan.hardware import unknown_name
 from labkit.plan.layout import Layout
 from labkit.plan.layout_space import layout_title
-from labkit.plan.presets import Source
 from labkit.plan.shard import counted
 
-_DATE = "2026-12-01"
-_VLLM = "https://docs.vllm.ai/en/latest"
-SOURCES: Mapping[str, tuple[Source, ...]] = MappingProxyType(
-    {
-        "vllm": (
-            Source(f"{_VLLM}/serving/data_parallel_deployment/", "the repository's docs", _DATE),
-            Source(f"{_VLLM}/serving/expert_parallel_deployment/", "a stored copy", _DATE),
-            Source(f"{_VLLM}/features/nixl_connector_usage/", "the repository's docs", _DATE),
-        ),
-        "sglang": (
-            Source(
-                "https://docs.sglang.io/advanced_features/server_arguments.html",
-                "the repository's docs",
-                _DATE,
-            ),
-            Source(
-                "https://docs.sglang.io/advanced_features/expert_parallelism.html",
-                "a stored copy",
-                _DATE,
-            ),
-        ),
-        "tensorrt-llm": (
-            Source(
-                "https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve/trtllm-serve.html",
-                "stored copies of several releases",
-                _DATE,
-            ),
-            Source(
-                "https://nvidia.github.io/TensorRT-LLM/features/parallel-strategy.html",
-                "a stored copy",
-                _DATE,
-            ),
-            Source(
-                "https://nvidia.github.io/TensorRT-LLM/features/disagg-serving.html",
-                "the repository's docs",
-                _DATE,
-            ),
-        ),
-    }
-)
-"""Where the flags of each engine were looked up."""
 ENGINES = tuple(SOURCES)
 """The names `flags` takes."""
 
@@ -68,7 +28,7 @@ ENGINES = tuple(SOURCES)
 def flags(engine: str, candidate: Candidate, model: str = "MODEL") -> str:
     """The commands that start a candidate, one a line; lines with `#` say what no flag does.
 
-    A layout that the engine cannot express is a `#` line that says why.
+    A layout or a KV cache that the engine cannot express is a `#` line that says why.
 
     Args:
         engine: one of `ENGINES`.
@@ -81,7 +41,9 @@ def flags(engine: str, candidate: Candidate, model: str = "MODEL") -> str:
         raise unknown_name("engine", engine, SOURCES)
     lines: list[str] = []
     for server, layout in servers(candidate, model):
-        refusal = missing(engine, server.layout)
+        refusal = missing(engine, server.layout) or missing_cache_dtype(
+            engine, server.options.kv_cache_dtype, server.model_dtype
+        )
         if refusal:
             return f"# {refusal}"
         if layout.replicas > 1:
@@ -122,6 +84,11 @@ def _command(start: str, arguments: list[tuple[str, object]]) -> str:
     return " ".join([start, *said])
 
 
+def _cache_dtype(engine: str, server: Server) -> list[tuple[str, object]]:
+    word = cache_dtype_word(engine, server.options.kv_cache_dtype, server.model_dtype)
+    return [("--kv-cache-dtype", word)] if word else []
+
+
 def _vllm(server: Server) -> list[str]:
     layout, options = server.layout, server.options
     arguments: list[tuple[str, object]] = [("--tensor-parallel-size", layout.tp)]
@@ -141,8 +108,7 @@ def _vllm(server: Server) -> list[str]:
         ("--max-model-len", server.length),
         ("--block-size", options.block_size),
     ]
-    if options.kv_cache_dtype != "auto":
-        arguments.append(("--kv-cache-dtype", options.kv_cache_dtype))
+    arguments += _cache_dtype("vllm", server)
     if server.role:
         role = "kv_producer" if server.role == "prefill" else "kv_consumer"
         transfer = json.dumps({"kv_connector": "NixlConnector", "kv_role": role})
@@ -172,9 +138,7 @@ def _sglang(server: Server) -> list[str]:
         ("--context-length", server.length),
         ("--page-size", options.block_size),
     ]
-    if options.kv_cache_dtype != "auto":
-        dtype = "fp8_e4m3" if options.kv_cache_dtype == "fp8" else options.kv_cache_dtype
-        arguments.append(("--kv-cache-dtype", dtype))
+    arguments += _cache_dtype("sglang", server)
     if server.role:
         arguments.append(("--disaggregation-mode", server.role))
     return [_command(f"python -m sglang.launch_server --model-path {server.model}", arguments)]
@@ -206,8 +170,8 @@ def _tensorrt_llm(server: Server) -> list[str]:
 def _yaml(server: Server) -> list[str]:
     options = server.options
     lines = ["kv_cache_config:", f"  tokens_per_block: {options.block_size}"]
-    if options.kv_cache_dtype != "auto":
-        dtype = "fp8" if options.kv_cache_dtype.startswith("fp8") else options.kv_cache_dtype
+    dtype = cache_dtype_word("tensorrt-llm", options.kv_cache_dtype, server.model_dtype)
+    if dtype:
         lines.append(f"  dtype: {dtype}")
     if server.layout.dp > 1:
         lines.append("enable_attention_dp: true")

@@ -17,6 +17,7 @@ class Server:
     Attributes:
         layout: of one replica.
         sequences: of each copy of attention, at most.
+        model_dtype: of the checkpoint, and of the KV cache unless `options` says otherwise.
         role: "prefill" or "decode" in a pool of its own; "" where it does both.
         static_share: of a GPU's memory, for weights and KV cache.
         free_share: of what weights, activations and runtime leave, for the KV cache.
@@ -29,6 +30,7 @@ class Server:
     options: EngineOptions
     static_share: float
     free_share: float
+    model_dtype: str
     role: str = ""
 
 
@@ -62,5 +64,6 @@ def _server(
         options=question.engine,
         static_share=(stage.total_weight_bytes + stage.kv_pool_bytes) / total,
         free_share=stage.kv_pool_bytes / (total - stage.taken_bytes),
+        model_dtype=question.model.dtype,
         role=role,
     )

@@ -58,5 +58,6 @@ def fit_layout(question: Question, layout: Layout) -> FittingLayout | Rejected:
     alone = layout if layout.replicas == 1 else replace(layout, replicas=1)
     memory = plan_memory(question.model, question.device, alone, question.engine)
     if not memory.fits:
-        return Rejected(layout, Cause.TOO_LARGE, (memory.reason,))
+        missing = memory.missing_bytes
+        return Rejected(layout, Cause.TOO_LARGE, (memory.reason,), missing_bytes=missing)
     return FittingLayout(layout, memory)

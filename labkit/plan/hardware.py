@@ -20,7 +20,7 @@ LABELS = ("measured", "captured", "modelled", "assumed")
 
 _WIDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "fp4": ("fp8", "bfloat16", "float16"),
+        "fp4": ("bfloat16", "float16"),
         "fp8": ("bfloat16", "float16"),
         "int8": ("bfloat16", "float16"),
         "int4": ("bfloat16", "float16"),
@@ -29,6 +29,8 @@ _WIDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "float32": (),
     }
 )
+"""What products in a type run in where a device lacks it: narrow weights are widened to 16 bits and
+their inputs left as they are, as engines do for FP8 on an A100 and for NVFP4 on an H100."""
 _ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "bf16": "bfloat16",
@@ -106,7 +108,7 @@ class DeviceSpec:
         )
 
     def compute_dtype(self, dtype: str) -> str:
-        """The type this device computes `dtype` in: itself, or the next wider one that it has.
+        """The type this device computes `dtype` in: itself, or one of 16 bits or more that it has.
 
         Raises ValueError for a type that is not known, or that nothing here is wide enough for.
         """

@@ -20,6 +20,7 @@ from labkit.plan import (
 )
 from labkit.plan.config_fields import ConfigFields, UnsupportedModelError, is_whole
 from labkit.plan.decoder_config import read_config_file as _read_json
+from labkit.plan.family_assembly import read_dtype
 from labkit.plan.model import ModelSpec
 from labkit.plan.quantization import quantize
 from labkit.plan.text_config import unwrap
@@ -43,7 +44,10 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 """How to read each `model_type`."""
 
 _QUANTIZATION_FILE = "hf_quant_config.json"
-_SIZE_WORDS = ("size", "dim", "head", "layer", "expert", "rank", "embd", "inner", "window")
+_SIZE_WORDS = (
+    *("size", "dim", "head", "layer", "expert", "rank", "embd", "inner", "window"),
+    *("expan", "conv", "state"),
+)
 _LARGEST_SIZE = 2**32
 
 
@@ -83,19 +87,25 @@ def read_model(config: Mapping[str, Any]) -> ModelSpec:
 
 def _dtype_notes(fields: ConfigFields) -> tuple[str, ...]:
     """What engines do with weights whose dtype is not said, or is wider than they compute in."""
-    name = "dtype" if fields.has("dtype") else "torch_dtype"
-    if not fields.has(name):
+    if not fields.has("dtype") and not fields.has("torch_dtype"):
         return ("the config gives no dtype: weights are taken to be in bfloat16",)
-    if fields.values[name] == "float32":
+    if read_dtype(fields) == "float32":
         return ("stored in float32; engines load it in 16 bits unless told otherwise",)
     return ()
 
 
 def _refuse_absurd_sizes(fields: ConfigFields) -> None:
-    """No size of a model is beyond 2**32; such a number would only overflow further on."""
+    """No size of a model is beyond 2**32; such a number would only overflow further on.
+
+    Sizes of parts are looked at too, and lists of sizes.
+    """
     for name, value in fields.values.items():
-        is_size = isinstance(name, str) and any(word in name for word in _SIZE_WORDS)
-        if is_size and is_whole(value) and value > _LARGEST_SIZE:
+        if isinstance(value, Mapping):
+            _refuse_absurd_sizes(ConfigFields(value, f"{fields.prefix}{name}."))
+        if not isinstance(name, str) or not any(word in name for word in _SIZE_WORDS):
+            continue
+        sizes = value if isinstance(value, list | tuple) else (value,)
+        if any(is_whole(size) and size > _LARGEST_SIZE for size in sizes):
             raise fields.refuse(name, f"sizes are at most {_LARGEST_SIZE}")
 
 

@@ -69,14 +69,7 @@ def _minimax_layers(fields: ConfigFields) -> tuple[bool, ...]:
             lambda i: "linear_attention" if i % 2 else FULL_ATTENTION,
         )
         return tuple(kind == FULL_ATTENTION for kind in kinds)
-    marks, layers = fields.values["attn_type_list"], layer_count(fields)
-    if (
-        not isinstance(marks, list | tuple)
-        or len(marks) != layers
-        or any(mark not in (0, 1) for mark in marks)
-    ):
-        raise fields.refuse("attn_type_list", f"a 0 or 1 for each of {layers} layers is needed")
-    return tuple(mark == 1 for mark in marks)
+    return fields.marks("attn_type_list", layer_count(fields))
 
 
 def read_lfm2(fields: ConfigFields) -> ModelSpec:

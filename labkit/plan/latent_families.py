@@ -179,11 +179,11 @@ def _indexed_layers(fields: ConfigFields) -> frozenset[int]:
         kinds = read_layer_types(fields, ("full", "shared"), lambda _: "", "indexer_types")
         return frozenset(i for i in range(layers) if kinds[i] == "full")
     if fields.has("index_topk_pattern"):
-        pattern = fields.values["index_topk_pattern"]
-        marks = {"F": True, "S": False, "full": True, "shared": False}
-        if len(pattern) != layers or any(mark not in marks for mark in pattern):
+        given = fields.values["index_topk_pattern"]
+        pattern = tuple(given) if isinstance(given, str) else fields.words("index_topk_pattern")
+        if len(pattern) != layers or not {"F", "S", "full", "shared"}.issuperset(pattern):
             raise fields.refuse("index_topk_pattern", f"F or S for each of {layers} layers")
-        return frozenset(i for i in range(layers) if marks[pattern[i]])
+        return frozenset(i for i in range(layers) if pattern[i] in ("F", "full"))
     every = fields.positive_int("index_topk_freq", 1)
     offset = whole_number(fields, "index_skip_topk_offset", 2)
     return frozenset(i for i in range(layers) if not max(i - offset + 1, 0) % every)
@@ -200,11 +200,12 @@ def read_longcat(fields: ConfigFields) -> ModelSpec:
         fields.positive_int("n_routed_experts"),
         whole_number(fields, "zero_expert_num", 0),
     )
-    chosen = fields.positive_int(first_of(fields, "moe_topk", "num_experts_per_tok"))
+    top_k = first_of(fields, "moe_topk", "num_experts_per_tok")
+    chosen = fields.positive_int(top_k)
     width = fields.positive_int(first_of(fields, "expert_ffn_hidden_size", "moe_intermediate_size"))
     dense = fields.positive_int(first_of(fields, "ffn_hidden_size", "intermediate_size"))
     if chosen > real + idle:
-        raise fields.refuse("moe_topk", f"a token cannot use more than the {real + idle} there")
+        raise fields.refuse(top_k, f"a token cannot use more than the {real + idle} there")
     experts = Experts(real, max(1, round(chosen * real / (real + idle))), width)
     half = (
         norm("input_layernorm", hidden),

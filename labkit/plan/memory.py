@@ -143,6 +143,14 @@ class MemoryPlan:
         )
 
     @property
+    def missing_bytes(self) -> float:
+        """Bytes that a rank of the tightest stage lacks for the cache of one block; 0: it fits."""
+        block = self.options.block_size
+        return max(
+            0.0, *(stage.sequence_bytes(block) - stage.kv_pool_bytes for stage in self.stages)
+        )
+
+    @property
     def reason(self) -> str:
         """Why it does not fit, with the numbers; "" where it does."""
         if self.fits:

@@ -12,25 +12,21 @@ from labkit.plan.module_patterns import called, listed
 from labkit.plan.quantization_formats import (
     FP8_CHANNEL,
     FP8_TENSOR,
-    INPUT_SCALE_BITS,
     NVFP4,
     Rule,
     fp8_blocks,
     read_group_size,
+    with_input_scale,
 )
 from labkit.plan.weights import WeightFormat
 
-
-def _with_input_scale(stored: WeightFormat) -> WeightFormat:
-    return replace(stored, tensor_bits=stored.tensor_bits + INPUT_SCALE_BITS)
-
-
 _ALGORITHMS: Mapping[str, WeightFormat] = MappingProxyType(
     {
-        "FP8": _with_input_scale(FP8_TENSOR),
+        "FP8": with_input_scale(FP8_TENSOR),
         "FP8_PER_CHANNEL_PER_TOKEN": FP8_CHANNEL,
+        # Weight-only by its name alone: engines quantise the inputs too, a group of 128 at a time.
         "FP8_PB_WO": fp8_blocks(128, 128),
-        "NVFP4": _with_input_scale(NVFP4),
+        "NVFP4": replace(with_input_scale(NVFP4), products="fp4"),
         "W4A16_NVFP4": NVFP4,
     }
 )

@@ -152,8 +152,7 @@ def read_minimax_m2(fields: ConfigFields) -> ModelSpec:
         ),
         *expert_matrices(hidden, experts, f"{prefix}.experts.0", ("w1", "w3", "w2")),
     )
-    kinds = fields.values.get("attn_type_list") or ()
-    if any(kind != 1 for kind in kinds):
+    if any(kind != 1 for kind in fields.sequence("attn_type_list")):
         raise fields.refuse("attn_type_list", "every layer of MiniMax-M2 has softmax attention (1)")
     layer = attention_layer(fields, self_attention(fields, qk_norm="width"), block, experts)
     notes = ("multi-token prediction is not in the checkpoint",) if fields.has("use_mtp") else ()

@@ -73,9 +73,14 @@ def read_experts(
         fields.positive_int(width),
         num_shared_experts,
     )
+    refuse_more_than_there_are(fields, top_k, experts)
+    return experts
+
+
+def refuse_more_than_there_are(fields: ConfigFields, top_k: str, experts: Experts) -> None:
+    """Raise UnsupportedModelError if a token uses more experts than a layer has."""
     if experts.top_k > experts.num_experts:
         raise fields.refuse(top_k, f"a token cannot use more than the {experts.num_experts} there")
-    return experts
 
 
 def deepseek_experts(

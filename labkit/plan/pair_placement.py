@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
+from typing import Any
 
 from labkit.plan.hardware import LinkSpec
 
-_MOST_SEARCHED = 12
+MOST_SEARCHED = 12
 """GPUs of a node up to which every placement is compared, and rings are searched for."""
+REFERENCE_BYTES = 2**20
+"""Payload by which placements are compared: a decode step's all-reduce of the usual size."""
+
+Seconds = Callable[[Sequence[int]], Any]
+"""What a group costs: a number, or several of which the first counts most."""
 
 
 def bottleneck(members: Sequence[int], link: Callable[[int, int], LinkSpec]) -> LinkSpec:
@@ -30,57 +36,73 @@ def bottleneck(members: Sequence[int], link: Callable[[int, int], LinkSpec]) -> 
 
 
 def fastest_groups(
-    gpus: Sequence[int], size: int, seconds: Callable[[Sequence[int]], float]
+    gpus: Sequence[int],
+    size: int,
+    seconds: Seconds,
+    count: int | None = None,
+    alike: Collection[int] = (),
 ) -> list[tuple[int, ...]]:
-    """As many groups of `size` as there are: the slowest as fast as can be, then the next.
+    """`count` groups of `size`, each GPU in one at most: the slowest as fast as can be, then the
+    next. None makes as many as there are.
 
     Up to 12 GPUs every placement is compared; with more, the fastest group left is taken each time
-    among those that can be made around one GPU's neighbours.
+    among those that can be made around one GPU's neighbours; of GPUs that are `alike` the first is
+    tried.
     """
-    if len(gpus) > _MOST_SEARCHED:
-        return _one_by_one(gpus, size, seconds)
-    every = tuple(gpus)
+    every, wanted = tuple(gpus), len(gpus) // size if count is None else count
+    if size in (1, len(every)):
+        return [every[start : start + size] for start in range(0, wanted * size, size)]
+    if len(every) > MOST_SEARCHED:
+        return _one_by_one(every, size, seconds, wanted, alike)
     cost = {group: seconds(group) for group in combinations(every, size)}
-    best: dict[tuple[int, ...], tuple[tuple[float, ...], tuple[tuple[int, ...], ...]]] = {
-        (): ((), ())
-    }
+    best: dict[tuple[tuple[int, ...], int], _Placed] = {}
 
-    def search(left: tuple[int, ...]) -> tuple[tuple[float, ...], tuple[tuple[int, ...], ...]]:
-        if len(left) < size:
+    def search(left: tuple[int, ...], number: int) -> _Placed:
+        if not number:
             return (), ()
-        if left not in best:
+        if (left, number) not in best:
             first, rest = left[0], left[1:]
             options = []
             for others in combinations(rest, size - 1):
                 group = (first, *others)
-                costs, groups = search(tuple(gpu for gpu in rest if gpu not in others))
+                unused = tuple(gpu for gpu in rest if gpu not in others)
+                costs, groups = search(unused, number - 1)
                 options.append((_slowest_first((cost[group], *costs)), (group, *groups)))
-            if len(left) % size:
-                options.append(search(rest))
-            best[left] = min(options)
-        return best[left]
+            if len(rest) >= number * size:
+                options.append(search(rest, number))
+            best[left, number] = min(options)
+        return best[left, number]
 
-    return list(search(every)[1])
+    return list(search(every, wanted)[1])
+
+
+_Placed = tuple[tuple[Any, ...], tuple[tuple[int, ...], ...]]
+"""The costs of some groups, the slowest first, and the groups."""
 
 
 def _one_by_one(
-    gpus: Sequence[int], size: int, seconds: Callable[[Sequence[int]], float]
+    gpus: Sequence[int], size: int, seconds: Seconds, count: int, alike: Collection[int]
 ) -> list[tuple[int, ...]]:
-    left, groups = list(gpus), []
-    while len(left) >= size:
+    left, groups = list(gpus), list[tuple[int, ...]]()
+
+    def tried(without: Collection[int] = ()) -> list[int]:
+        free = [gpu for gpu in left if gpu not in without]
+        first_alike = next((gpu for gpu in free if gpu in alike), None)
+        return [gpu for gpu in free if gpu not in alike or gpu == first_alike]
+
+    while len(groups) < count:
         grown = []
-        for first in left:
+        for first in tried():
             group = [first]
             while len(group) < size:
-                others = (gpu for gpu in left if gpu not in group)
-                group.append(min(others, key=lambda gpu: (seconds([*group, gpu]), gpu)))
+                group.append(min(tried(group), key=lambda gpu: (seconds([*group, gpu]), gpu)))
             grown.append(tuple(sorted(group)))
         groups.append(min(grown, key=lambda group: (seconds(group), group)))
         left = [gpu for gpu in left if gpu not in groups[-1]]
     return groups
 
 
-def _slowest_first(costs: tuple[float, ...]) -> tuple[float, ...]:
+def _slowest_first(costs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(costs, reverse=True))
 
 
@@ -104,7 +126,7 @@ def _has_ring(members: Sequence[int], edges: set[frozenset[int]]) -> bool:
     fewest = min(len(others) for others in near.values())
     if 2 * fewest >= len(members):
         return True
-    if fewest < 2 or len(members) > _MOST_SEARCHED:
+    if fewest < 2 or len(members) > MOST_SEARCHED:
         return False
     first = members[0]
 

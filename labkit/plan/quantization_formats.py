@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.plan.config_fields import ConfigFields, is_whole
 from labkit.plan.weights import WeightFormat
 
-FP8_TENSOR = WeightFormat("fp8", 8, tensor_bits=32)
+FP8_TENSOR = WeightFormat("fp8", 8, tensor_bits=32, products="fp8")
 """One float32 scale for a whole matrix."""
-FP8_CHANNEL = WeightFormat("fp8", 8, row_bits=32)
+FP8_CHANNEL = WeightFormat("fp8", 8, row_bits=32, products="fp8")
 """One float32 scale for each output feature."""
 NVFP4 = WeightFormat("nvfp4", 4, group_size=16, group_bits=8, tensor_bits=32)
-"""An 8-bit scale for 16 weights, and a float32 one for the matrix."""
+"""Weights alone: an 8-bit scale for 16 of them, and a float32 one for the matrix."""
 MXFP4 = WeightFormat("mxfp4", 4, group_size=32, group_bits=8)
-"""An 8-bit exponent for 32 weights."""
+"""Weights alone: an 8-bit exponent for 32 of them."""
 
 INPUT_SCALE_BITS = 32
-"""Of the static scale of a matrix's inputs, which checkpoints keep beside the weight."""
+"""Of the float32 scale of a matrix's inputs, which checkpoints keep beside the weight: static, or
+the global one above scales that are found while running."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,14 @@ class Rule:
 
 def fp8_blocks(rows: int, columns: int, scale_bits: int = 32) -> WeightFormat:
     """FP8 with one scale for a block of `rows` outputs and `columns` inputs."""
-    return WeightFormat("fp8", 8, group_size=columns, group_rows=rows, group_bits=scale_bits)
+    return WeightFormat(
+        "fp8", 8, group_size=columns, group_rows=rows, group_bits=scale_bits, products="fp8"
+    )
+
+
+def with_input_scale(stored: WeightFormat, bits: int = INPUT_SCALE_BITS) -> WeightFormat:
+    """The format with a scale of the matrix's inputs beside the weight."""
+    return replace(stored, tensor_bits=stored.tensor_bits + bits)
 
 
 def integer_groups(

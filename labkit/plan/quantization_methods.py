@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from labkit.plan.compressed_tensors import read_compressed_tensors
@@ -14,7 +13,6 @@ from labkit.plan.module_patterns import called, listed, refuse_bad_expressions
 from labkit.plan.quantization_formats import (
     FP8_CHANNEL,
     FP8_TENSOR,
-    INPUT_SCALE_BITS,
     MXFP4,
     Rule,
     fp8_blocks,
@@ -22,6 +20,7 @@ from labkit.plan.quantization_formats import (
     read_bits,
     read_block,
     read_group_size,
+    with_input_scale,
 )
 from labkit.plan.weights import WeightFormat
 
@@ -64,8 +63,7 @@ def _read_fp8(fields: ConfigFields) -> Rule:
     if scheme not in ("dynamic", "static"):
         raise fields.refuse("activation_scheme", "dynamic or static")
     if not fields.has("weight_block_size"):
-        inputs = INPUT_SCALE_BITS if scheme == "static" else 0
-        stored = replace(FP8_TENSOR, tensor_bits=FP8_TENSOR.tensor_bits + inputs)
+        stored = with_input_scale(FP8_TENSOR) if scheme == "static" else FP8_TENSOR
         return Rule("FP8, one scale a matrix", _everywhere_but(stored, left))
     rows, columns = read_block(fields, "weight_block_size")
     words = f"FP8 in blocks of {rows} x {columns}"
@@ -160,7 +158,8 @@ def _read_mxfp4(fields: ConfigFields) -> Rule:
 def _read_bitsandbytes(fields: ConfigFields) -> Rule:
     left = fields.words("llm_int8_skip_modules")
     if fields.flag("load_in_8bit") or fields.flag("_load_in_8bit"):
-        stored = WeightFormat("int8", 8, row_bits=32)
+        # LLM.int8() quantises the inputs as well, all but the columns with outliers.
+        stored = WeightFormat("int8", 8, row_bits=32, products="int8")
         return Rule("INT8 (bitsandbytes)", _everywhere_but(stored, left))
     if not (fields.flag("load_in_4bit") or fields.flag("_load_in_4bit")):
         raise fields.refuse("load_in_4bit", "load_in_4bit or load_in_8bit must be true")

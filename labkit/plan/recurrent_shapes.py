@@ -7,7 +7,7 @@ the recurrent state, in the precision the config names and otherwise the model's
 from __future__ import annotations
 
 from labkit.plan.config_fields import ConfigFields
-from labkit.plan.family_assembly import FORMATS, first_of
+from labkit.plan.family_assembly import FORMATS, first_of, read_dtype
 from labkit.plan.layer_shapes import norm
 from labkit.plan.model import CacheKind, LayerCache
 from labkit.plan.weights import Matrix, Split
@@ -56,14 +56,14 @@ def state(
         CacheKind.RECURRENT,
         state_elements=elements,
         state_heads=heads,
-        state_bytes_per_element=total / elements,
+        state_bytes_per_element=total / elements if elements else own,
     )
 
 
 def _state_bytes(fields: ConfigFields) -> tuple[float, float]:
-    own = FORMATS[fields.word(first_of(fields, "dtype", "torch_dtype"), "bfloat16")].bits / 8
+    own = FORMATS[read_dtype(fields)].bits / 8
     named = first_of(fields, "mamba_ssm_dtype", "mamba_ssm_cache_dtype")
-    dtype = fields.word(named, "auto")
+    dtype = fields.word(named, "auto").removeprefix("torch.")
     if dtype == "auto":
         return own, own
     if dtype not in FORMATS:

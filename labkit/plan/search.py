@@ -60,9 +60,12 @@ class Answer:
 
     @property
     def nearest(self) -> Rejected | None:
-        """Where nothing serves: what fits and misses the SLO by least."""
+        """Where nothing serves: what misses the SLO by least, or what lacks the least memory."""
         missed = [each for each in self.rejected if each.cause is Cause.SLO_MISSED]
-        return min(missed, key=lambda each: each.best.tpot if each.best else 0.0, default=None)
+        if missed:
+            return min(missed, key=lambda each: each.best.tpot if each.best else 0.0)
+        large = [each for each in self.rejected if each.cause is Cause.TOO_LARGE]
+        return min(large, key=lambda each: each.missing_bytes, default=None)
 
     @cached_property
     def pareto(self) -> tuple[ParetoPoint, ...]:

@@ -78,8 +78,9 @@ def _times(question: Question) -> list[str]:
 
 
 def _narrowest(question: Question) -> str:
-    formats = {matrix.format.name for matrix, _ in question.model.matrices}
-    for name in ("nvfp4", "fp8", "int8"):
-        if name in formats:
+    """The narrowest type that products of the model are meant to run in."""
+    products = {matrix.format.products for matrix, _ in question.model.matrices}
+    for name in ("fp4", "int4", "fp8", "int8"):
+        if name in products:
             return name
     return question.model.dtype

@@ -104,7 +104,7 @@ def _point(
     if prefill is None:
         tpot, ttft, whole = decode.seconds, None, output * decode.seconds
     else:
-        added = joined_seconds(prefill, decode) * (sequences - 1) / output
+        added = joined_seconds(prefill, decode, (sequences - 1) / output)
         tpot = with_prefills(decode.seconds, added, output, prefill.seconds)
         ttft = decode.seconds / 2 + prefill.seconds
         whole = ttft + (output - 1) * tpot

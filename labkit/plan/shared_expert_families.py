@@ -28,6 +28,7 @@ from labkit.plan.moe_shapes import (
     expert_matrices,
     prediction_extra,
     read_experts,
+    refuse_more_than_there_are,
     router,
     shared_expert_matrices,
 )
@@ -143,12 +144,10 @@ def read_hunyuan_moe(fields: ConfigFields) -> ModelSpec:
         raise fields.refuse("num_shared_expert", "one shared expert is known")
     if not fields.flag("use_qk_norm", True):
         raise fields.refuse("use_qk_norm", "Hunyuan MoE is known with norms of q and k only")
-    experts = Experts(
-        same_everywhere(fields, "num_experts"),
-        same_everywhere(fields, first_of(fields, "moe_topk", "num_experts_per_tok")),
-        width,
-        1,
-    )
+    top_k = first_of(fields, "moe_topk", "num_experts_per_tok")
+    number = same_everywhere(fields, "num_experts")
+    experts = Experts(number, same_everywhere(fields, top_k), width, 1)
+    refuse_more_than_there_are(fields, top_k, experts)
     block = (
         *router("mlp.gate.wg", experts.num_experts, hidden),
         *expert_matrices(hidden, experts, "mlp.experts.0"),

@@ -89,8 +89,8 @@ def every_size_read(
         for field in sorted(filter(_may_change_sizes, unread)):
             if not _says_nothing(fields.values, field, noted.read):
                 raise fields.refuse(field, f"it is not known what it means in {spec.model_type}")
-        kinds = fields.values.get("layer_types")
-        if kinds and "layer_types" not in noted.read and any(kind not in _FULL for kind in kinds):
+        kinds = () if "layer_types" in noted.read else fields.words("layer_types")
+        if any(kind not in _FULL for kind in kinds):
             raise fields.refuse("layer_types", f"layers of {spec.model_type} are all alike here")
         return spec
 

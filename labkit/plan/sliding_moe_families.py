@@ -116,14 +116,7 @@ def _pattern(
     """A 0 or 1 for each layer, or the words these stand for."""
     if not fields.has(marks_field):
         return read_layer_types(fields, words, default, words_field)
-    marks, layers = fields.values[marks_field], layer_count(fields)
-    if (
-        not isinstance(marks, list | tuple)
-        or len(marks) != layers
-        or any(mark not in (0, 1) for mark in marks)
-    ):
-        raise fields.refuse(marks_field, f"a 0 or 1 for each of {layers} layers is needed")
-    return tuple(words[mark] for mark in marks)
+    return tuple(words[mark] for mark in fields.marks(marks_field, layer_count(fields)))
 
 
 READERS: Mapping[str, Callable[[ConfigFields], ModelSpec]] = all_sizes_read(

@@ -99,7 +99,11 @@ def _best_prefillers(
         layout = each.layout
         step = prompt_step(question, layout)
         moved = transfer_seconds(
-            question.model, question.prompt_tokens, link, links=layout.tp * layout.pp
+            question.model,
+            question.prompt_tokens,
+            link,
+            links=layout.tp * layout.pp,
+            kv_bytes_per_element=question.engine.cache_element_bytes(question.model),
         )
         worker = PrefillWorker(layout, step, moved, 0.0)
         worker = replace(worker, rate=_rate(worker, slo.ttft - step.seconds - moved))

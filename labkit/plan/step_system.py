@@ -7,26 +7,21 @@ GPU or one model: fitted on one system, it carries over to another by its data s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.plan.cost_model import CostModel, Terms
 from labkit.plan.link_presets import LINKS
-from labkit.plan.placed_groups import (
-    require_room,
-    slowest_stage_link,
-    spread_tp_groups,
-    stage_groups,
-    tp_groups,
-)
+from labkit.plan.placed_replicas import placed_replicas
 
 if TYPE_CHECKING:
     from labkit.plan.collective_presets import CollectivePreset
     from labkit.plan.hardware import DeviceSpec, LinkSpec
     from labkit.plan.layout import Layout
+    from labkit.plan.replica_shape import Block, ReplicaShape
     from labkit.plan.topology import Topology
 
 PRESET_LINKS: Mapping[str, str] = MappingProxyType(
@@ -141,14 +136,10 @@ class System:
     efficiency: Efficiency = IDEAL
     fidelity: Fidelity = Fidelity.FULL
     tp_inside: bool = True
-    _kept: dict[tuple[str, int, int, int, int], CostModel] = field(
+    _kept: dict[tuple[object, ...], Any] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-
     _peaks: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _links: dict[tuple[int, int, int], LinkSpec] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def __post_init__(self) -> None:
         if self.collectives is not None and self.collectives.op != "all_reduce":
@@ -159,39 +150,49 @@ class System:
         """The same system with another efficiency; costs of collectives are kept."""
         other = replace(self, efficiency=efficiency)
         object.__setattr__(other, "_kept", self._kept)
-        object.__setattr__(other, "_links", self._links)
         return other
 
     def peak(self, dtype: str) -> float:
         """FLOP/s that products in `dtype` get here."""
         if dtype not in self._peaks:
-            self._peaks[dtype] = self.efficiency.of_compute(dtype) * self.device.flops(dtype)
+            self._peaks[dtype] = self.efficiency.of_compute(self.device.compute_dtype(dtype)) * self.device.flops(dtype)
         return self._peaks[dtype]
 
     def all_reduce(self, layout: Layout) -> CostModel:
-        """The cost of an all-reduce of the slowest TP group among all replicas and stages."""
-        return self._cost("all-reduce", layout, self._price_all_reduce)
-
-    def all_to_all(self, layout: Layout) -> CostModel:
-        """The cost of an all-to-all among the ranks of a stage, of the slowest one."""
-        return self._cost("all-to-all", layout, self._price_all_to_all)
-
-    def _cost(self, op: str, layout: Layout, price: Callable[[Layout], CostModel]) -> CostModel:
-        key = (op, layout.tp, layout.pp, layout.dp, layout.replicas)
+        """The cost of an all-reduce of the slowest TP group, of all replicas and stages."""
+        key = ("all-reduce", layout.tp, layout.pp, layout.dp, layout.replicas)
         if key not in self._kept:
-            require_room(self.topology, layout)
-            self._kept[key] = price(layout)
+            shape, blocks = self._placed(layout, tp_inside=self.tp_inside)
+            groups = [group for block in blocks for group in shape.tp_groups(block)]
+            links = self.topology.canonical
+            self._kept[key] = links.slowest_collective(groups, self._scaled_preset)
         return self._kept[key]
 
-    def _price_all_reduce(self, layout: Layout) -> CostModel:
-        preset = self._scaled_preset
-        if self.tp_inside or layout.pp == 1:
-            return self.topology.slowest_collective(tp_groups(self.topology, layout), preset)
-        groups = spread_tp_groups(self.topology, layout)
-        return self.topology.without_pairs.slowest_collective(groups, preset)
+    def all_to_all(self, layout: Layout) -> CostModel:
+        """The cost of an all-to-all of the slowest stage, whose ranks are neighbours in any
+        order."""
+        key = ("all-to-all", layout.tp, layout.pp, layout.dp, layout.replicas)
+        if key not in self._kept:
+            shape, blocks = self._placed(layout, tp_inside=True)
+            stages = [stage for block in blocks for stage in shape.stages(block)]
+            self._kept[key] = self.topology.canonical.slowest_all_to_all(stages)
+        return self._kept[key]
 
-    def _price_all_to_all(self, layout: Layout) -> CostModel:
-        return self.topology.slowest_all_to_all(stage_groups(self.topology, layout))
+    def stage_link(self, layout: Layout) -> LinkSpec:
+        """The slowest link that hidden states cross from one pipeline stage to the next."""
+        key = ("stage link", layout.tp, layout.pp, layout.dp, layout.replicas)
+        if key not in self._kept:
+            shape, blocks = self._placed(layout, tp_inside=self.tp_inside)
+            hops = [hop for block in blocks for hop in shape.hops(block)]
+            self._kept[key] = self.topology.canonical.slowest_of(hops)
+        return self._kept[key]
+
+    def _placed(self, layout: Layout, *, tp_inside: bool) -> tuple[ReplicaShape, tuple[Block, ...]]:
+        key = ("placed", tp_inside, layout.tp, layout.pp, layout.dp, layout.replicas)
+        if key not in self._kept:
+            links = self.topology.canonical
+            self._kept[key] = placed_replicas(links, layout, tp_inside=tp_inside)
+        return self._kept[key]
 
     @property
     def _scaled_preset(self) -> CollectivePreset | None:
@@ -212,11 +213,3 @@ class System:
                 for n, fit in preset.by_ranks.items()
             },
         )
-
-    def stage_link(self, layout: Layout) -> LinkSpec:
-        """The slowest link that hidden states cross from one pipeline stage to the next."""
-        key = (layout.stage_size, layout.pp, layout.replicas)
-        if key not in self._links:
-            require_room(self.topology, layout)
-            self._links[key] = slowest_stage_link(self.topology, layout, tp_inside=self.tp_inside)
-        return self._links[key]

@@ -20,8 +20,6 @@ from labkit.plan.rank_weights import head_share, kv_heads_held, rank_share
 from labkit.plan.shard import pipeline_ranges
 from labkit.plan.weights import Matrix, Split
 
-_EIGHT_BITS_AND_LESS = {"fp8": "fp8", "int8": "int8", "nvfp4": "fp4"}
-"""Formats whose products run in the format itself; others are widened to the model's dtype."""
 _NORM_PASSES = 10
 """Times a layer reads or writes a hidden state whole on every rank: two norms with their residual
 (4 each), and the two outputs that are reduced."""
@@ -197,7 +195,8 @@ def _flops(matrix: Matrix, tp: int) -> float:
 
 
 def _dtype(matrix: Matrix, model: ModelSpec) -> str:
-    return _EIGHT_BITS_AND_LESS.get(matrix.format.name, model.dtype)
+    """Of its products: the format's, or the model's where only the weights are quantised."""
+    return matrix.format.products or model.dtype
 
 
 def _experts(

@@ -53,7 +53,7 @@ def decode_step(
     """One token for each of `batch` sequences that one replica runs.
 
     Args:
-        layout: of the ranks; its replicas do not matter here.
+        layout: of the ranks. Its replicas get GPUs beside this one, and the slowest is priced.
         batch: sequences of the replica; each of its DP copies of attention has its share.
         context: tokens in front of the new one, on average.
         options: for the KV cache's dtype; None keeps it in the model's.

@@ -10,21 +10,20 @@ links are fastest: a tensor parallel group stays inside a node while it fits.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
 
+from labkit.plan.canonical_topology import canonical_topology
 from labkit.plan.collective_presets import CollectivePreset
 from labkit.plan.collectives import AllToAll, CostModel, Hierarchical, Ring
 from labkit.plan.hardware import DeviceSpec, LinkSpec, require_count
 from labkit.plan.link_presets import link as find_link
-from labkit.plan.pair_placement import bottleneck, fastest_groups
-
-_REFERENCE_BYTES = 2**20
-"""Payload by which placements are compared: a decode step's all-reduce of the usual size."""
+from labkit.plan.pair_placement import REFERENCE_BYTES, bottleneck
+from labkit.plan.placed_replicas import placed
+from labkit.plan.replica_shape import Block, ReplicaShape
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,8 @@ class Topology:
         return type(self), (self.gpus, self.gpus_per_node, *links, self.nodes)
 
     @cached_property
-    def _node_of(self) -> tuple[int, ...]:
+    def node_numbers(self) -> tuple[int, ...]:
+        """The node of each GPU."""
         found = {gpu: index for index, node in enumerate(self.nodes) for gpu in node}
         return tuple(found[gpu] for gpu in range(self.gpus))
 
@@ -114,7 +114,7 @@ class Topology:
         """The node a GPU is in."""
         if not 0 <= gpu < self.gpus:
             raise ValueError(f"GPU {gpu} is not one of the {self.gpus} here")
-        return self._node_of[gpu]
+        return self.node_numbers[gpu]
 
     def link(self, a: int, b: int) -> LinkSpec:
         """The link between two GPUs. Raises ValueError for a GPU and itself."""
@@ -128,7 +128,7 @@ class Topology:
         members = self._members(group)
         if len(members) < 2:
             return self.inside
-        if len({self._node_of[gpu] for gpu in members}) > 1:
+        if len({self.node_numbers[gpu] for gpu in members}) > 1:
             return self.between
         chosen = set(members)
         if not any(pair <= chosen for pair in self.pairs):
@@ -144,7 +144,7 @@ class Topology:
         members = self._members(group)
         by_node: dict[int, list[int]] = {}
         for gpu in members:
-            by_node.setdefault(self._node_of[gpu], []).append(gpu)
+            by_node.setdefault(self.node_numbers[gpu], []).append(gpu)
         sizes = {len(part) for part in by_node.values()}
         if len(by_node) == 1:
             return self._inside_model(members, preset)
@@ -154,7 +154,7 @@ class Topology:
         size = sizes.pop()
         parts = list(by_node.values())
         models = [self._inside_model(part, preset) for part in (parts if self.pairs else parts[:1])]
-        inner = max(models, key=lambda model: model.seconds(size, _REFERENCE_BYTES))
+        inner = max(models, key=lambda model: model.seconds(size, REFERENCE_BYTES))
         return Hierarchical(inner, _ring(self.between), size)
 
     def _inside_model(self, members: Sequence[int], preset: CollectivePreset | None) -> CostModel:
@@ -172,18 +172,19 @@ class Topology:
         members = self._members(group)
         counts: dict[int, int] = {}
         for gpu in members:
-            counts[self._node_of[gpu]] = counts.get(self._node_of[gpu], 0) + 1
+            counts[self.node_numbers[gpu]] = counts.get(self.node_numbers[gpu], 0) + 1
         if len(counts) == 1:
-            links = {self.link(*pair) for pair in combinations(members, 2)} if self.pairs else {}
-            spec = min(links or {self.inside}, key=lambda link: (link.bandwidth, -link.hop_latency))
+            differ = self.pairs and len(members) > 1
+            spec = self.slowest_of(combinations(members, 2)) if differ else self.inside
             return AllToAll(0.0, spec.bandwidth, launch=spec.hop_latency)
         total, near, far = len(members), max(counts.values()), min(counts.values())
         share = max((near - 1) / self.inside.bandwidth, (total - far) / self.between.bandwidth)
         latency = max(self.inside.hop_latency, self.between.hop_latency)
         return AllToAll(0.0, (total - 1) / share, launch=latency)
 
-    def best_groups(self, size: int) -> tuple[tuple[int, ...], ...]:
-        """As many groups of `size` GPUs as there are, on the fastest links, fastest group first.
+    def best_groups(self, size: int, count: int | None = None) -> tuple[tuple[int, ...], ...]:
+        """`count` groups of `size` GPUs that fit beside each other, on the fastest links: the
+        slowest as fast as can be. None takes as many as there are. The fastest comes first.
 
         A group stays inside a node while it fits, and takes whole nodes where it does not.
 
@@ -192,63 +193,70 @@ class Topology:
         require_count("size", size)
         if size > self.gpus:
             raise ValueError(f"a group of {size} needs as many GPUs; there are {self.gpus}")
-        if size not in self._groups:
-            self._groups[size] = self._place(size)
-        return self._groups[size]
+        most = self.gpus // size
+        if count is not None and not 1 <= count <= most:
+            raise ValueError(f"there are {most} groups of {size} here, not {count}")
+        groups = placed(self, ReplicaShape(tp=size), most if count is None else count)
+        return tuple(sorted(groups, key=self._order) if self.pairs and size > 1 else groups)
 
-    @cached_property
-    def _groups(self) -> dict[int, tuple[tuple[int, ...], ...]]:
-        return {}
+    def _order(self, group: Sequence[int]) -> tuple[bool, float, tuple[int, ...]]:
+        """Groups of one node come first, then by the ring's time, then by number."""
+        spans = len({self.node_numbers[gpu] for gpu in group}) > 1
+        return spans, self.ring_seconds(group), tuple(group)
 
-    def _place(self, size: int) -> tuple[tuple[int, ...], ...]:
-        groups: list[tuple[int, ...]] = []
-        spare: list[int] = []
-        paired = {gpu for pair in self.pairs for gpu in pair}
-        for node in sorted(self.nodes, key=len, reverse=True):
-            if size > len(node):
-                spare.extend(node)
-                continue
-            if paired.isdisjoint(node) or size in (1, len(node)):
-                found = _chunks(node, size)
-            else:
-                found = fastest_groups(node, size, self._reference_seconds)
-            groups.extend(found)
-            if len(node) % size:
-                used = {gpu for group in found for gpu in group}
-                spare.extend(gpu for gpu in node if gpu not in used)
-        if self.pairs and size > 1:
-            groups.sort(key=lambda group: (self._reference_seconds(group), group))
-        return (*groups, *_chunks(spare, size))
-
-    def _reference_seconds(self, group: Sequence[int]) -> float:
-        return _ring(self.slowest_link(group)).seconds(len(group), _REFERENCE_BYTES)
+    def ring_seconds(self, group: Sequence[int]) -> float:
+        """An all-reduce of the reference payload over one ring of the group."""
+        return _ring(self.slowest_link(group)).seconds(len(group), REFERENCE_BYTES)
 
     def slowest_collective(
-        self, groups: Sequence[Sequence[int]], preset: CollectivePreset | None = None
+        self, groups: Sequence[Block], preset: CollectivePreset | None = None
     ) -> CostModel:
         """`collective` of the slowest of some groups of one size, which all wait for it."""
-        models = [self.collective(group, preset) for group in self._unlike(groups)]
-        return max(models, key=lambda model: model.seconds(len(groups[0]), _REFERENCE_BYTES))
+        models = [self.collective(group, preset) for group in self.unlike(groups)]
+        return max(models, key=lambda model: model.seconds(len(groups[0]), REFERENCE_BYTES))
 
-    def slowest_all_to_all(self, groups: Sequence[Sequence[int]]) -> AllToAll:
+    def slowest_all_to_all(self, groups: Sequence[Block]) -> AllToAll:
         """`all_to_all` of the slowest of some groups of one size."""
-        models = [self.all_to_all(group) for group in self._unlike(groups)]
-        return max(models, key=lambda model: model.seconds(len(groups[0]), _REFERENCE_BYTES))
+        models = [self.all_to_all(group) for group in self.unlike(groups)]
+        return max(models, key=lambda model: model.seconds(len(groups[0]), REFERENCE_BYTES))
 
-    def _unlike(self, groups: Sequence[Sequence[int]]) -> Iterable[Sequence[int]]:
-        """One group of each kind: without `pairs` the GPUs it has of each node say all."""
+    def slowest_of(self, joined: Iterable[tuple[int, int]]) -> LinkSpec:
+        """The slowest of the links between these GPUs; of equals the one of more latency."""
         if self.pairs:
+            links = {self.link(*pair) for pair in joined}
+        else:
+            nodes = self.node_numbers
+            crossing = {nodes[a] != nodes[b] for a, b in joined}
+            links = {self.between if crosses else self.inside for crosses in crossing}
+        return min(links, key=lambda link: (link.bandwidth, -link.hop_latency))
+
+    def unlike(self, groups: Sequence[Block]) -> Sequence[Block]:
+        """Of groups that lie alike on the nodes the first, for without `pairs` they cost alike; all
+        where there are `pairs`."""
+        if self.pairs or len(groups) == 1:
             return groups
-        kinds: dict[tuple[int, ...], Sequence[int]] = {}
+        kinds: dict[tuple[int, ...], Block] = {}
         for group in groups:
-            counts = Counter(self._node_of[gpu] for gpu in group)
-            kinds.setdefault(tuple(sorted(counts.values())), group)
-        return kinds.values()
+            nodes = [self.node_numbers[gpu] for gpu in group]
+            places = {node: place for place, node in enumerate(dict.fromkeys(nodes))}
+            kind = tuple([places[node] for node in nodes]) if len(places) > 1 else ()
+            kinds.setdefault(kind, group)
+        return tuple(kinds.values())
 
     @cached_property
-    def without_pairs(self) -> Topology:
-        """The same nodes with `inside` between all of their GPUs."""
-        return replace(self, pairs={}) if self.pairs else self
+    def pairs_by_node(self) -> tuple[Mapping[frozenset[int], LinkSpec], ...]:
+        """`pairs` of each node."""
+        found: tuple[dict[frozenset[int], LinkSpec], ...] = tuple({} for _ in self.nodes)
+        for pair, spec in self.pairs.items():
+            found[self.node_numbers[min(pair)]][pair] = spec
+        return found
+
+    @cached_property
+    def canonical(self) -> Topology:
+        """The same links where GPUs are numbered by the links they have, whatever they were called:
+        equal for topologies that differ in their numbers alone. Larger and faster nodes come first.
+        """
+        return canonical_topology(self)
 
     def relabelled(self, labels: Sequence[int]) -> Topology:
         """The same GPUs and links where GPU i is called `labels[i]`."""
@@ -271,8 +279,3 @@ class Topology:
 
 def _ring(spec: LinkSpec) -> Ring:
     return Ring(spec.hop_latency, spec.bandwidth)
-
-
-def _chunks(gpus: Iterable[int], size: int) -> list[tuple[int, ...]]:
-    every = tuple(gpus)
-    return [every[start : start + size] for start in range(0, len(every) - size + 1, size)]

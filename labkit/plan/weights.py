@@ -37,6 +37,9 @@ class WeightFormat:
         row_bits: of a scale for each output feature (per-channel quantisation).
         column_bits: of what each input feature has besides: its group, where they are reordered.
         tensor_bits: of scales for a whole matrix.
+        products: what matrix products run in, as `DeviceSpec.compute_dtype` takes it, where the
+            inputs are quantised too: "fp8", "int8", "fp4". "" for the model's own dtype: weights
+            alone are quantised, and are widened before they are multiplied.
     """
 
     name: str
@@ -47,6 +50,7 @@ class WeightFormat:
     row_bits: float = 0.0
     column_bits: float = 0.0
     tensor_bits: float = 0.0
+    products: str = ""
 
     def stored_bytes(self, out_features: int, in_features: int) -> float:
         """Bytes of one matrix with its scales; a group that is started counts whole."""

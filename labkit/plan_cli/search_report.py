@@ -8,8 +8,11 @@ from rich.table import Table
 
 from labkit.plan.candidates import Candidate, Cause, Rejected
 from labkit.plan.engine_flags import flags
+from labkit.plan.enough_gpus import enough_gpus
+from labkit.plan.layout_space import layout_title
 from labkit.plan.memory import MemoryPlan
 from labkit.plan.quantity_text import bytes_text, duration, percent
+from labkit.plan.question import MOST_GPUS, Question
 from labkit.plan.search import Answer
 from labkit.plan.shard import counted
 from labkit.plan.steptime import StepTime
@@ -38,7 +41,17 @@ def _print_nothing(console: Console, answer: Answer) -> None:
     console.print("\n[bold]No layout serves.[/bold]")
     if answer.nearest is not None:
         console.print(f"Nearest: {escape(answer.nearest.title)}: {_reasons(answer.nearest)}")
+        if answer.nearest.cause is Cause.TOO_LARGE:
+            console.print(_enough(answer.question))
     _print_rejected(console, answer.rejected)
+
+
+def _enough(question: Question) -> str:
+    found = enough_gpus(question)
+    if found is None:
+        return f"{MOST_GPUS} such GPUs do not hold it either."
+    gpus, fitting = found
+    return f"Doubled until it fits: {gpus} GPUs, {escape(layout_title(fitting.layout))}."
 
 
 def _print_ranked(console: Console, answer: Answer, top: int) -> None:
@@ -122,12 +135,13 @@ def print_memory(console: Console, plan: MemoryPlan) -> None:
 
 
 def _print_rejected(console: Console, rejected: tuple[Rejected, ...]) -> None:
-    """Each layout with its reasons; of many with one cause the first few."""
+    """Each layout with its reasons; of many with one cause the first few, the nearest first."""
     table = Table()
     for name in ("cause", "layout", "why"):
         table.add_column(name)
     for cause in Cause:
         stopped = [one for one in rejected if one.cause is cause]
+        stopped.sort(key=lambda one: one.missing_bytes)
         for number, one in enumerate(stopped[:_MOST_REJECTED]):
             table.add_row("" if number else cause.value, escape(one.title), _reasons(one))
         if len(stopped) > _MOST_REJECTED:

@@ -67,6 +67,70 @@ def test_more_clients_never_see_shorter_times(clients, prompt, output, tp):
     assert few.decode.seconds <= few.tpot
 
 
+MIXTURES = ("deepseek-v3", "mixtral-8x7b", "gpt-oss-120b", "qwen3.5-397b-a17b", "llama-4-scout")
+MANY = System(H100, Topology.for_device(H100, 256), None, SYSTEM.efficiency)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(MIXTURES),
+    st.integers(1, 120),
+    st.integers(1, 500),
+    st.integers(1, 20),
+    st.sampled_from([(1, 1, 1), (8, 1, 1), (2, 1, 4), (4, 4, 1), (2, 2, 2)]),
+    st.booleans(),
+)
+def test_more_clients_of_a_mixture_never_see_shorter_times(
+    name, clients, prompt, output, axes, spread
+):
+    """Short answers bring a prefill or more to every step; its experts are read once."""
+    tp, pp, dp = axes
+    few, more = (
+        closed_loop(
+            resolve_model(name),
+            MANY,
+            ServingRow(tp, prompt, output, count, pp=pp, dp=dp, ep=tp * dp if spread else 1),
+        )
+        for count in (clients, clients + 1)
+    )
+    assert few.tpot <= more.tpot * (1 + 1e-9)
+    assert few.ttft <= more.ttft * (1 + 1e-9)
+
+
+def test_prompts_that_share_a_step_read_its_weights_once():
+    """8 tokens, then one of output: the counter-example of prefills that each read their own."""
+    model, many = resolve_model("deepseek-v3"), System(H100, Topology.for_device(H100, 8))
+    six, seven = (closed_loop(model, many, ServingRow(2, 8, 1, count)) for count in (6, 7))
+    assert six.tpot <= seven.tpot
+    prefill = prefill_step(model, many, Layout(2), 256)
+    decode = decode_step(model, many, Layout(2), 1, 100)
+    one, ten = (joined_seconds(prefill, decode, number) for number in (1, 10))
+    rest = joined_seconds(prefill, prefill)
+    assert one > rest
+    assert ten - one == pytest.approx(9 * rest)
+    assert joined_seconds(prefill, decode, 0.1) == pytest.approx(one / 10)
+
+
+def test_chunks_of_a_prompt_read_no_weights_that_decode_reads_anyway():
+    chunked, whole = (prefill_step(LLAMA, SYSTEM, None, 4096, 4, microbatches=n) for n in (4, 1))
+    decode = decode_step(LLAMA, SYSTEM, None, 8, 1000)
+    assert chunked.terms["weights"] == pytest.approx(4 * decode.terms["weights"])
+    assert joined_seconds(chunked, decode) == pytest.approx(joined_seconds(whole, decode), rel=0.1)
+
+
+def test_each_microbatch_of_decode_may_carry_a_prompt():
+    """A prompt crosses each stage once, as one of decode's microbatches does."""
+    model, layout = resolve_model("deepseek-v3"), Layout(4, 4)
+    prefill = prefill_step(model, MANY, layout, 512)
+    decode = decode_step(model, MANY, layout, 8, 100)
+    assert (prefill.microbatches, decode.microbatches) == (1, 4)
+    more = prefill.terms["weights"] - decode.terms["weights"] / 4
+    assert more > 0
+    rest = joined_seconds(prefill, prefill)
+    assert joined_seconds(prefill, decode) == pytest.approx(more + rest)
+    assert joined_seconds(prefill, decode, 6) == pytest.approx(4 * more + 6 * rest)
+
+
 @given(st.floats(1e-3, 0.1), st.floats(0, 0.1), st.integers(1, 5000), st.floats(1e-3, 100))
 def test_the_step_with_prefills_solves_its_own_equation(step, added, output, prefill):
     found = with_prefills(step, added, output, prefill)

@@ -58,13 +58,13 @@ def test_memory_is_what_programs_get_not_the_name_s_round_number():
         assert name == "textbook-80gb" or device(name).memory_bytes < 288 * GIB
 
 
-def test_a_type_the_device_lacks_is_computed_in_the_next_wider_one_and_it_says_so():
+def test_a_type_the_device_lacks_is_computed_in_16_bits_and_it_says_so():
     a100 = device("a100")
     assert a100.flops("fp8") == a100.flops("bfloat16")
     assert a100.compute_note("fp8") == (
         "A100 SXM 80GB does not compute in fp8: it computes in bfloat16"
     )
-    assert device("h100").compute_dtype("nvfp4") == "fp8"
+    assert device("h100").compute_dtype("nvfp4") == "bfloat16"
     assert device("v100").compute_dtype("bfloat16") == "float16"
     assert device("h100").compute_note("bf16") == ""
 

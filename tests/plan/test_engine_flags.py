@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from labkit.plan.device_presets import device
-from labkit.plan.engine_flags import ENGINES, SOURCES, flags, missing
-from labkit.plan.engine_options import EngineOptions
+from labkit.plan.engine_cache_dtypes import cache_dtype_word, missing_cache_dtype
+from labkit.plan.engine_flags import ENGINES, flags, missing
+from labkit.plan.engine_options import CACHE_BYTES, EngineOptions
+from labkit.plan.engine_sources import SOURCES
 from labkit.plan.layout import Layout
 from labkit.plan.model_presets import resolve_model
 from labkit.plan.search import SLO, Objective, Question, compare
@@ -110,6 +112,72 @@ def test_what_an_engine_cannot_express_is_said_and_no_flag_invented(engine, layo
 @pytest.mark.parametrize("layout", [Layout(8, 1, 4, 1), Layout(8, 1, 1, 8), Layout(8, 2)])
 def test_vllm_has_ep_off_or_over_everything(layout):
     assert missing("vllm", layout) == ""
+
+
+def cache_dtype(engine, dtype, model="llama-3.1-70b"):
+    """What an engine is told of its KV cache: a word, None for nothing, or why it cannot."""
+    options = EngineOptions(kv_cache_dtype=dtype)
+    question = replace(DENSE, model=resolve_model(model), options=options)
+    text = flags(engine, only(question, Layout(8, replicas=2)))
+    if text.startswith("# ") and len(text.splitlines()) == 1:
+        return text
+    if engine != "tensorrt-llm":
+        return arguments(text).get("--kv-cache-dtype")
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("  dtype: ")]
+    return found[0] if found else None
+
+
+TOLD = {
+    "vllm": {
+        **{"auto": None, "bfloat16": "bfloat16", "float16": "float16"},
+        **{"fp8": "fp8", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"},
+    },
+    "sglang": {
+        **{"auto": None, "bfloat16": "bf16"},
+        **{"fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"},
+    },
+    "tensorrt-llm": {"auto": None, "bfloat16": None, "fp8": "fp8", "fp8_e4m3": "fp8"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("dtype", ["auto", *CACHE_BYTES])
+def test_each_engine_is_told_a_cache_dtype_in_its_own_words_or_says_it_has_none(engine, dtype):
+    found = cache_dtype(engine, dtype)
+    if dtype in TOLD[engine]:
+        assert found == TOLD[engine][dtype]
+        assert missing_cache_dtype(engine, dtype, "bfloat16") == ""
+    else:
+        assert f"has no KV cache in {dtype}" in found
+        assert "takes auto" in found
+        nearest = found.rpartition("nearest: ")[2]
+        assert nearest in TOLD[engine]
+        assert CACHE_BYTES.get(nearest, 2.0) <= CACHE_BYTES[dtype]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_16_bit_cache_of_the_models_own_dtype_needs_no_word(engine):
+    """Qwen2.5's AWQ checkpoint is in float16, which SGLang and TensorRT-LLM have as auto only."""
+    found = cache_dtype(engine, "float16", "qwen2.5-72b-awq")
+    assert found == ("float16" if engine == "vllm" else None)
+    assert cache_dtype_word(engine, "auto", "float32") == ""
+    assert "has no KV cache in float32" in missing_cache_dtype(engine, "float32", "float32")
+
+
+def test_a_cache_no_engine_has_is_planned_all_the_same():
+    question = replace(DENSE, options=EngineOptions(kv_cache_dtype="int8"))
+    found, plain = only(question, Layout(8, replicas=2)), only(DENSE, Layout(8, replicas=2))
+    (stage,), (wide,) = found.memory.stages, plain.memory.stages
+    assert stage.kv_bytes_per_token == wide.kv_bytes_per_token / 2
+    for engine in ENGINES:
+        text = flags(engine, found)
+        assert text.endswith("nearest: fp8")
+        assert len(text.splitlines()) == 1
+
+
+def test_an_engine_that_is_not_known_has_no_cache_dtypes():
+    with pytest.raises(ValueError, match=r"no engine is called 'vlm'; near it: vllm"):
+        cache_dtype_word("vlm", "fp8", "bfloat16")
 
 
 def test_memory_shares_mean_the_same_bytes_in_every_engine():

@@ -12,6 +12,7 @@ from labkit.plan.candidates import Cause, Rejected
 from labkit.plan.collective_presets import COLLECTIVE_PRESETS
 from labkit.plan.device_presets import device
 from labkit.plan.engine_options import EngineOptions
+from labkit.plan.enough_gpus import enough_gpus
 from labkit.plan.layout import Layout
 from labkit.plan.layout_space import gpu_arithmetic, layout_title, layouts
 from labkit.plan.model import ModelSpec
@@ -312,6 +313,21 @@ def test_no_layout_serves_says_which_came_nearest():
     fastest = min(each.best.tpot for each in answer.rejected if each.best)
     assert answer.nearest.best.tpot == fastest
     assert answer.split.endswith("none serves.")
+
+
+def test_no_layout_fits_says_which_lacks_least_and_how_many_gpus_hold_it():
+    question = Question(resolve_model("deepseek-v3"), H100, 8, Objective.LATENCY)
+    answer = search(question)
+    assert answer.best is None
+    least = min(each.missing_bytes for each in answer.rejected if each.cause is Cause.TOO_LARGE)
+    assert answer.nearest.missing_bytes == least > 0
+    gpus, fitting = enough_gpus(question)
+    assert (gpus, fitting.memory.fits, fitting.memory.missing_bytes) == (16, True, 0)
+    assert fitting.layout.world_size == 16
+    assert fitting.layout.tp <= 8
+    assert search(replace(question, gpus=16)).best is not None
+    tiny = replace(question, device=replace(H100, memory_bytes=2e9))
+    assert enough_gpus(tiny) is None
 
 
 def test_gpus_that_a_replica_leaves_over_count_as_idle():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from labkit.plan.device_presets import DEVICES
 from labkit.plan.disaggregation import Workload, decode_worker, match_pools, prefill_worker
+from labkit.plan.engine_options import CACHE_BYTES, EngineOptions
 from labkit.plan.kv_transfer import longest_quick_prompt, transfer_bytes, transfer_seconds
 from labkit.plan.layout import Layout
 from labkit.plan.link_presets import LINKS
@@ -84,6 +85,15 @@ def test_looser_limits_and_more_gpus_never_lower_goodput():
     assert pools(32).goodput >= pools(24).goodput
     assert pools(workload=replace(WORK, tpot=0.05)).goodput >= pools().goodput
     assert pools(workload=replace(WORK, ttft=4.0)).goodput >= pools().goodput
+
+
+@pytest.mark.parametrize("dtype", CACHE_BYTES)
+def test_caches_travel_in_the_dtype_they_are_kept_in(dtype):
+    plain, narrow = (
+        prefill_worker(QWEN, SYSTEM, Layout(tp=4), WORK, FIFTY, options=options)
+        for options in (None, EngineOptions(kv_cache_dtype=dtype))
+    )
+    assert narrow.transfer == pytest.approx(plain.transfer * CACHE_BYTES[dtype] / 2)
 
 
 @pytest.mark.parametrize(

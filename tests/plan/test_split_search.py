@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.plan.device_presets import device
+from labkit.plan.engine_options import EngineOptions
+from labkit.plan.kv_transfer import transfer_seconds
 from labkit.plan.layout import Layout
 from labkit.plan.model_presets import resolve_model
 from labkit.plan.search import SLO, Objective, Question, compare
@@ -40,6 +42,21 @@ def test_pools_keep_both_limits_on_the_gpus_there_are(answer):
         assert found.gpus == found.layout.world_size + found.prefill_layout.world_size
         assert found.tokens_per_second == pytest.approx(found.pools.goodput * 256)
         assert found.title.startswith("prefill ")
+
+
+def test_an_fp8_cache_sends_half_the_bytes():
+    options = EngineOptions(kv_cache_dtype="fp8")
+    question = replace(LONG, options=options)
+    found = [each for each in compare(question, NAMED).ranked if each.pools is not None]
+    assert found
+    for each in found:
+        worker, link = each.pools.prefill, question.links.between
+        links = worker.layout.tp * worker.layout.pp
+        assert worker.transfer == transfer_seconds(
+            LONG.model, 8192, link, links=links, kv_bytes_per_element=1.0
+        )
+        wide = transfer_seconds(LONG.model, 8192, link, links=links)
+        assert worker.transfer == pytest.approx(wide / 2, rel=0.01)
 
 
 def test_copies_of_attention_prefill_side_by_side():
