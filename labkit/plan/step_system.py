@@ -155,7 +155,8 @@ class System:
     def peak(self, dtype: str) -> float:
         """FLOP/s that products in `dtype` get here."""
         if dtype not in self._peaks:
-            self._peaks[dtype] = self.efficiency.of_compute(self.device.compute_dtype(dtype)) * self.device.flops(dtype)
+            reached = self.efficiency.of_compute(self.device.compute_dtype(dtype))
+            self._peaks[dtype] = reached * self.device.flops(dtype)
         return self._peaks[dtype]
 
     def all_reduce(self, layout: Layout) -> CostModel:
