@@ -2,12 +2,13 @@
 
 Two graphs that differ in their numbers alone get equal `form`s. A graph whose parts are joined by
 one colour only is taken apart; the rest is told apart point by point (individualisation and
-refinement, as McKay & Piperno, "Practical graph isomorphism II", 2014, without their pruning).
+refinement, with automorphisms as they are found: McKay & Piperno, "Practical graph isomorphism II",
+2014).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 Colour = Callable[[int, int], int]
 """The colour of the edge between two points, the same both ways."""
@@ -48,17 +49,37 @@ def _parts(points: Sequence[int], colour: Colour, joining: int) -> list[list[int
 
 
 def _told_apart(cells: list[list[int]], colour: Colour) -> tuple[int, ...]:
-    """Every point of the first cell of many in turn comes first; the order of the least form."""
+    """Each point of the first cell of many in turn comes first; the order of the least form.
+
+    Two orders of one form show a symmetry, and of points that symmetries exchange one will do.
+    """
     cells = _refined(cells, colour)
     many = next((index for index, cell in enumerate(cells) if len(cell) > 1), None)
     if many is None:
         return tuple(point for (point,) in cells)
-    found = []
+    found: list[tuple[Form, tuple[int, ...]]] = []
+    symmetries: list[dict[int, int]] = []
+    done: set[int] = set()
     for point in cells[many]:
+        if point in done:
+            continue
         others = [other for other in cells[many] if other != point]
         split = [*cells[:many], [point], others, *cells[many + 1 :]]
-        found.append(_told_apart(split, colour))
-    return min(found, key=lambda order: form(order, colour))
+        order = _told_apart(split, colour)
+        mine = form(order, colour)
+        symmetries += [dict(zip(order, other, strict=True)) for its, other in found if its == mine]
+        found.append((mine, order))
+        done = _reached({*done, point}, symmetries)
+    return min(found)[1]
+
+
+def _reached(points: set[int], symmetries: Sequence[Mapping[int, int]]) -> set[int]:
+    """The points, and all that the symmetries carry them to, one after the other."""
+    new = points
+    while new:
+        new = {symmetry[point] for symmetry in symmetries for point in new} - points
+        points = points | new
+    return points
 
 
 def _refined(cells: list[list[int]], colour: Colour) -> list[list[int]]:

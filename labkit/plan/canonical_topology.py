@@ -31,9 +31,11 @@ def canonical_topology(topology: Topology) -> Topology:
 def _by_links(topology: Topology, specs: Sequence[LinkSpec]) -> list[tuple[int, ...]]:
     """The nodes in an order, and the GPUs of each in an order, that no number decides."""
     colours = {spec: number for number, spec in enumerate(specs)}
+    paired = {pair: colours[spec] for pair, spec in topology.pairs.items()}
+    inside = colours[topology.inside]
 
     def colour(a: int, b: int) -> int:
-        return colours[topology.link(a, b)]
+        return paired.get(frozenset((a, b)), inside)
 
     nodes = [canonical_order(node, colour) for node in topology.nodes]
     nodes.sort(key=lambda node: (-len(node), topology.ring_seconds(node), form(node, colour)))

@@ -14,14 +14,20 @@ def enough_gpus(question: Question) -> tuple[int, FittingLayout] | None:
     """The question's GPUs doubled until a layout fits, and that layout.
 
     Of several one whose TP groups lie inside nodes, with the fewest stages and the most room. None
-    where a search's largest number of GPUs is not enough. Memory alone is looked at.
+    where no such number that a search covers is enough. Memory alone is looked at: it has room for
+    the weights and the question's requests.
     """
-    gpus = question.gpus
+    gpus = 2 * question.gpus
     while gpus <= MOST_GPUS:
         wider = replace(question, gpus=gpus, topology=_widened(question.links, gpus))
         node = wider.links.gpus_per_node
         judged = (fit_layout(wider, layout) for layout in layouts(question.model, gpus, node))
-        fitting = [found for found in judged if isinstance(found, FittingLayout)]
+        fitting = [
+            found
+            for found in judged
+            if isinstance(found, FittingLayout)
+            and found.layout.dp * found.room(question.length) >= (question.batch or 1)
+        ]
         if fitting:
             return gpus, min(fitting, key=lambda found: _oddness(found, node, question.length))
         gpus *= 2

@@ -60,6 +60,7 @@ class _Arranger:
         paired = frozenset[int]().union(*self._pairs)
         self._plain = frozenset(range(links.gpus)) - paired
         self._kept: dict[tuple[Block, ReplicaShape], tuple[Cost, Block]] = {}
+        self._one_by_one: dict[int, list[Block]] = {}
 
     def arranged(self, gpus: Sequence[int], shape: ReplicaShape) -> tuple[Cost, Block]:
         """One block of a shape on these GPUs, and its cost."""
@@ -86,11 +87,17 @@ class _Arranger:
 
     def one_by_one(self, gpus: Block, shape: ReplicaShape, count: int) -> list[Block]:
         """For a node too large to compare all placements: the innermost groups where links are
-        fastest, then parts of them as they come."""
+        fastest, of which fewer are the first of many, then parts of them as they come.
+
+        gpus: all of the node.
+        """
         inner = shape.inner
         if not inner.outermost:
-            found = fastest_groups(gpus, shape.size, self.ring_seconds, count, self._plain)
-            return [self._joined([(gpu,) for gpu in block], shape) for block in found]
+            if shape.size not in self._one_by_one:
+                found = fastest_groups(gpus, shape.size, self.ring_seconds, alike=self._plain)
+                self._one_by_one[shape.size] = found
+            groups = self._one_by_one[shape.size][:count]
+            return [self._joined([(gpu,) for gpu in group], shape) for group in groups]
         parts = self.one_by_one(gpus, inner, count * shape.parts)
         return [
             self._joined(parts[start : start + shape.parts], shape)

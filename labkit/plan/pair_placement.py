@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import combinations, permutations
 from typing import Any
 
 from labkit.plan.hardware import LinkSpec
@@ -84,20 +84,26 @@ def _one_by_one(
     gpus: Sequence[int], size: int, seconds: Seconds, count: int, alike: Collection[int]
 ) -> list[tuple[int, ...]]:
     left, groups = list(gpus), list[tuple[int, ...]]()
+    apart = {pair: seconds(pair) for pair in permutations(gpus, 2)}
 
-    def tried(without: Collection[int] = ()) -> list[int]:
-        free = [gpu for gpu in left if gpu not in without]
+    def tried(free: Iterable[int]) -> list[int]:
+        """Of those alike the first."""
         first_alike = next((gpu for gpu in free if gpu in alike), None)
         return [gpu for gpu in free if gpu not in alike or gpu == first_alike]
 
+    def grown(first: int) -> tuple[int, ...]:
+        """The GPU and those nearest to all that are in by then."""
+        group, total = [first], {gpu: 0.0 for gpu in left if gpu != first}
+        while len(group) < size:
+            for gpu in total:
+                total[gpu] += apart[group[-1], gpu]
+            group.append(min(tried(total), key=lambda gpu: (total[gpu], gpu)))
+            del total[group[-1]]
+        return tuple(sorted(group))
+
     while len(groups) < count:
-        grown = []
-        for first in tried():
-            group = [first]
-            while len(group) < size:
-                group.append(min(tried(group), key=lambda gpu: (seconds([*group, gpu]), gpu)))
-            grown.append(tuple(sorted(group)))
-        groups.append(min(grown, key=lambda group: (seconds(group), group)))
+        found = {grown(first) for first in tried(left)}
+        groups.append(min(found, key=lambda group: (seconds(group), group)))
         left = [gpu for gpu in left if gpu not in groups[-1]]
     return groups
 

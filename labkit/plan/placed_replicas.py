@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from labkit.plan.node_placement import Cost, NodeLinks, node_blocks
 from labkit.plan.replica_shape import Block, ReplicaShape
+from labkit.plan.slowest_group import unlike
 
 if TYPE_CHECKING:
     from labkit.plan.layout import Layout
@@ -35,7 +36,7 @@ def placed_replicas(
         )
     shape = ReplicaShape(layout.tp, layout.dp, layout.pp, tp_inside)
     blocks = placed(topology, shape, layout.replicas)
-    return shape, tuple(topology.unlike(blocks))
+    return shape, tuple(unlike(topology, blocks))
 
 
 def placed(topology: Topology, shape: ReplicaShape, count: int) -> list[Block]:

@@ -60,10 +60,14 @@ class Answer:
 
     @property
     def nearest(self) -> Rejected | None:
-        """Where nothing serves: what misses the SLO by least, or what lacks the least memory."""
+        """Where nothing serves: what misses the SLO by least; else what has room for most requests,
+        though too few; else what lacks the least memory."""
         missed = [each for each in self.rejected if each.cause is Cause.SLO_MISSED]
         if missed:
             return min(missed, key=lambda each: each.best.tpot if each.best else 0.0)
+        if self._fitting:
+            roomiest = max(self._fitting, key=lambda each: each.memory.kv_tokens)
+            return next(each for each in self.rejected if each.layout == roomiest.layout)
         large = [each for each in self.rejected if each.cause is Cause.TOO_LARGE]
         return min(large, key=lambda each: each.missing_bytes, default=None)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.plan.cost_model import CostModel, Terms
 from labkit.plan.link_presets import LINKS
 from labkit.plan.placed_replicas import placed_replicas
+from labkit.plan.slowest_group import slowest_all_to_all, slowest_collective
 
 if TYPE_CHECKING:
     from labkit.plan.collective_presets import CollectivePreset
@@ -166,7 +167,7 @@ class System:
             shape, blocks = self._placed(layout, tp_inside=self.tp_inside)
             groups = [group for block in blocks for group in shape.tp_groups(block)]
             links = self.topology.canonical
-            self._kept[key] = links.slowest_collective(groups, self._scaled_preset)
+            self._kept[key] = slowest_collective(links, groups, self._scaled_preset)
         return self._kept[key]
 
     def all_to_all(self, layout: Layout) -> CostModel:
@@ -176,7 +177,7 @@ class System:
         if key not in self._kept:
             shape, blocks = self._placed(layout, tp_inside=True)
             stages = [stage for block in blocks for stage in shape.stages(block)]
-            self._kept[key] = self.topology.canonical.slowest_all_to_all(stages)
+            self._kept[key] = slowest_all_to_all(self.topology.canonical, stages)
         return self._kept[key]
 
     def stage_link(self, layout: Layout) -> LinkSpec:

@@ -23,7 +23,7 @@ from labkit.plan.hardware import DeviceSpec, LinkSpec, require_count
 from labkit.plan.link_presets import link as find_link
 from labkit.plan.pair_placement import REFERENCE_BYTES, bottleneck
 from labkit.plan.placed_replicas import placed
-from labkit.plan.replica_shape import Block, ReplicaShape
+from labkit.plan.replica_shape import ReplicaShape
 
 
 @dataclass(frozen=True)
@@ -208,18 +208,6 @@ class Topology:
         """An all-reduce of the reference payload over one ring of the group."""
         return _ring(self.slowest_link(group)).seconds(len(group), REFERENCE_BYTES)
 
-    def slowest_collective(
-        self, groups: Sequence[Block], preset: CollectivePreset | None = None
-    ) -> CostModel:
-        """`collective` of the slowest of some groups of one size, which all wait for it."""
-        models = [self.collective(group, preset) for group in self.unlike(groups)]
-        return max(models, key=lambda model: model.seconds(len(groups[0]), REFERENCE_BYTES))
-
-    def slowest_all_to_all(self, groups: Sequence[Block]) -> AllToAll:
-        """`all_to_all` of the slowest of some groups of one size."""
-        models = [self.all_to_all(group) for group in self.unlike(groups)]
-        return max(models, key=lambda model: model.seconds(len(groups[0]), REFERENCE_BYTES))
-
     def slowest_of(self, joined: Iterable[tuple[int, int]]) -> LinkSpec:
         """The slowest of the links between these GPUs; of equals the one of more latency."""
         if self.pairs:
@@ -229,19 +217,6 @@ class Topology:
             crossing = {nodes[a] != nodes[b] for a, b in joined}
             links = {self.between if crosses else self.inside for crosses in crossing}
         return min(links, key=lambda link: (link.bandwidth, -link.hop_latency))
-
-    def unlike(self, groups: Sequence[Block]) -> Sequence[Block]:
-        """Of groups that lie alike on the nodes the first, for without `pairs` they cost alike; all
-        where there are `pairs`."""
-        if self.pairs or len(groups) == 1:
-            return groups
-        kinds: dict[tuple[int, ...], Block] = {}
-        for group in groups:
-            nodes = [self.node_numbers[gpu] for gpu in group]
-            places = {node: place for place, node in enumerate(dict.fromkeys(nodes))}
-            kind = tuple([places[node] for node in nodes]) if len(places) > 1 else ()
-            kinds.setdefault(kind, group)
-        return tuple(kinds.values())
 
     @cached_property
     def pairs_by_node(self) -> tuple[Mapping[frozenset[int], LinkSpec], ...]:

@@ -41,7 +41,7 @@ def _print_nothing(console: Console, answer: Answer) -> None:
     console.print("\n[bold]No layout serves.[/bold]")
     if answer.nearest is not None:
         console.print(f"Nearest: {escape(answer.nearest.title)}: {_reasons(answer.nearest)}")
-        if answer.nearest.cause is Cause.TOO_LARGE:
+        if answer.nearest.cause in (Cause.TOO_LARGE, Cause.NO_ROOM):
             console.print(_enough(answer.question))
     _print_rejected(console, answer.rejected)
 
@@ -49,7 +49,7 @@ def _print_nothing(console: Console, answer: Answer) -> None:
 def _enough(question: Question) -> str:
     found = enough_gpus(question)
     if found is None:
-        return f"{MOST_GPUS} such GPUs do not hold it either."
+        return f"Doubled, up to {MOST_GPUS}, no number of such GPUs is enough."
     gpus, fitting = found
     return f"Doubled until it fits: {gpus} GPUs, {escape(layout_title(fitting.layout))}."
 

@@ -330,6 +330,21 @@ def test_no_layout_fits_says_which_lacks_least_and_how_many_gpus_hold_it():
     assert enough_gpus(tiny) is None
 
 
+def test_no_layout_has_room_says_which_has_most_and_how_many_gpus_have_it():
+    question = Question(
+        resolve_model("qwen2.5-72b"), H100, 4, Objective.LATENCY, prompt_tokens=8000, batch=200
+    )
+    answer = search(question)
+    assert answer.best is None
+    assert answer.nearest.cause is Cause.NO_ROOM
+    assert answer.nearest.layout == Layout(tp=4)
+    gpus, fitting = enough_gpus(question)
+    assert gpus > 4
+    assert fitting.layout.dp * fitting.room(question.length) >= 200
+    assert search(replace(question, gpus=gpus)).best is not None
+    assert search(replace(question, gpus=gpus // 2)).best is None
+
+
 def test_gpus_that_a_replica_leaves_over_count_as_idle():
     answer = search(small(gpus=6, batch=1))
     found = answer.find(Layout(4))

@@ -271,3 +271,21 @@ def test_a_node_of_many_gpus_and_few_bridges_is_placed_quickly_too():
     assert topology.best_groups(2, 1) == ((3, 50),)
     _, blocks = placed_replicas(topology.canonical, Layout(tp=8, pp=3, replicas=3))
     assert len({gpu for block in blocks for gpu in block}) == 72
+
+
+@pytest.mark.parametrize("size", [16, 32])
+def test_a_ring_of_many_gpus_is_numbered_by_its_links(size):
+    ring = {frozenset((gpu, (gpu + 1) % size)): BRIDGE for gpu in range(size)}
+    topology = Topology(size, size, PCIE, NETWORK, ring)
+    other = topology.relabelled([(5 * gpu + 3) % size for gpu in range(size)])
+    assert other.pairs != topology.pairs
+    assert other.canonical == topology.canonical
+
+
+def test_a_large_node_is_placed_group_by_group_along_its_bridges():
+    pairs = {frozenset((gpu, gpu + 36)): BRIDGE for gpu in range(36)}
+    topology = Topology(72, 72, PCIE, NETWORK, pairs)
+    groups = topology.best_groups(2)
+    assert {frozenset(group) for group in groups} == set(pairs)
+    assert topology.best_groups(2, 5) == groups[:5]
+    assert len({gpu for group in topology.best_groups(8) for gpu in group}) == 72

@@ -11,6 +11,7 @@ from labkit.plan.collective_presets import COLLECTIVE_PRESETS, TEXTBOOK_NVLINK
 from labkit.plan.collectives import Hierarchical, Ring
 from labkit.plan.device_presets import device
 from labkit.plan.link_presets import LINKS, link
+from labkit.plan.slowest_group import slowest_collective
 from labkit.plan.topology import Topology
 
 NVLINK, PCIE, BRIDGE, NETWORK = (
@@ -121,8 +122,8 @@ def test_a_large_node_with_pairs_is_placed_too():
 
 def test_the_slowest_group_in_use_sets_the_cost():
     topology = bridged((0, 2))
-    assert topology.slowest_collective(topology.best_groups(2)[:1]) == ring(BRIDGE)
-    assert topology.slowest_collective(topology.best_groups(2)) == ring(PCIE)
+    assert slowest_collective(topology, topology.best_groups(2)[:1]) == ring(BRIDGE)
+    assert slowest_collective(topology, topology.best_groups(2)) == ring(PCIE)
 
 
 def test_an_all_to_all_waits_for_the_slower_of_node_and_network():
