@@ -123,6 +123,28 @@ class Notebook:
         assert red.all_inner_texts() == []
         self._expect(prompts.last).to_have_text(NUMBERED)
 
+    def run_cell(self, cell: Any, source: str | None = None) -> None:
+        """Runs a cell, with other text in it if `source` is given, by keyboard; waits until it has.
+
+        JupyterLab may drop keys while it still lays out the page: then they are pressed again.
+        """
+        prompt = cell.locator(".jp-InputPrompt")
+        before = prompt.inner_text()
+        for tries_left in (2, 1, 0):
+            cell.locator(".cm-content").click()
+            if source is not None:
+                self.page.keyboard.press("Control+a")
+                self.page.keyboard.insert_text(source)
+            self.page.keyboard.press("Control+Enter")
+            try:
+                self._expect(prompt).not_to_have_text(before, timeout=20_000)
+                break
+            except AssertionError:
+                if not tries_left:
+                    raise
+        self._expect(prompt).to_have_text(NUMBERED, timeout=60_000)
+        self.wait_idle()
+
     def text(self) -> str:
         """All that the notebook's panel shows."""
         return str(self.page.locator(".jp-NotebookPanel").inner_text())

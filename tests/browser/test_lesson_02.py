@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lab import NUMBERED, Notebook
+from lab import Notebook
 
 LESSON = "notebooks/02_tensor_parallel.ipynb"
 BROKEN_WIDGET = re.compile("model not found|Error displaying widget|Error creating widget", re.I)
@@ -113,21 +113,12 @@ def test_exercise_tells_the_mistake_and_then_passes(opened: Opened):
     stub = code.filter(has_text="def row_parallel(")
     check = code.filter(has_text='check("row_parallel"')
 
-    def run(cell: Any, source: str | None = None) -> None:
-        cell.locator(".cm-content").click()
-        if source is not None:
-            page.keyboard.press("Control+a")
-            page.keyboard.insert_text(source)
-        page.keyboard.press("Control+Enter")
-        expect(cell.locator(".jp-InputPrompt")).to_have_text(NUMBERED, timeout=60_000)
-        notebook.wait_idle()
-
     def answer(source: str) -> Any:
-        run(stub, source)
-        run(check)
+        notebook.run_cell(stub, source)
+        notebook.run_cell(check)
         return check.locator(".jp-OutputArea")
 
-    run(imports)
+    notebook.run_cell(imports)
 
     expect(answer(MISSING_REDUCE)).to_contain_text("partial", timeout=60_000)
     notebook.screenshot("exercise_wrong", check)
